@@ -100,9 +100,9 @@ cpp-test: setup
 	$(BUILD) build/asan
 	$(LONG) $(CTEST) --test-dir build/asan --output-on-failure --parallel 2
 	$(CMAKE) -S . -B build/tsan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=thread
-	$(BUILD) build/tsan --target flowsolver_race flowsolver_racer_threads flowsolver_cancel
+	$(BUILD) build/tsan --target flowsolver_race flowsolver_cancel
 	$(CTEST) --test-dir build/tsan --output-on-failure \
-	  --tests-regex '^flowsolver_(race|racer_threads|cancel)$$'
+	  --tests-regex '^flowsolver_(race|cancel)$$'
 
 # The tests on Ray mostly wait, so all other tests run beside them, with a lower priority.
 BOTH := --jobs 2 ray-test cpu-test

@@ -9,20 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flowsolver.dimacs import (
+    from flowsolver.incremental import IncrementalSolver
+    from flowsolver.network import UNBOUNDED, FlowNetwork
+    from flowsolver.problem_files import (
         DimacsError,
         DimacsProblem,
         parse_dimacs,
         write_dimacs,
         write_dimacs_solution,
     )
-    from flowsolver.incremental import IncrementalSolver
-    from flowsolver.max_flow import MaxFlow, solve_max_flow
-    from flowsolver.network import UNBOUNDED, FlowNetwork
     from flowsolver.solution import (
         STATUS_TEXT,
         Certificate,
         CutCertificate,
+        MaxFlow,
         Solution,
         Stats,
         Status,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         certify_cut,
         misplaced_tasks,
         solve,
+        solve_max_flow,
     )
 
 __all__ = [
@@ -57,7 +58,7 @@ __all__ = [
     "write_dimacs_solution",
 ]
 
-_MODULES = ("dimacs", "incremental", "max_flow", "network", "solution")
+_MODULES = ("incremental", "network", "problem_files", "solution")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,9 @@
 """Who places what.
 
-interface.py      the contract: what a scheduler is given, and what it answers
-registry.py       every kind by name; capability.py: what a kind can do and needs
-objective.py      the one placement cost, and the optimum; decision_time.py: how long decisions take
+interface.py      the contract: what a scheduler is given, what it answers, what kinds can do
+registry.py       every kind by name
+objective.py      the one placement cost, and the optimum
+decision_clock.py how long decisions take
 checked.py        a scheduler as its agent calls it, with every plan checked
 conformance.py    check_conformance(SPEC): does a kind keep the contract?
 unplaceable.py    tasks that can never be placed; running_tasks.py: those that may make room

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from schedulers import _native
-from schedulers.capability import Capability
 from schedulers.entry_points import raised, shortened
 from schedulers.greedy.scheduler import GreedyScheduler, NativePlanner
 from schedulers.interface import (
     NONE,
+    Capability,
     ChangeKind,
     ClaimedPlan,
     ClaimingScheduler,
@@ -40,7 +40,6 @@ from schedulers.registry import SchedulerSpec
 from schedulers.running_tasks import OwnAllocations, RunningTasks
 from schedulers.unplaceable import (
     UnplaceableUnits,
-    larger_than_every_machine,
     with_unplaceable,
 )
 from shared_state.tasks import NO_GANG, CellSpec, Int64, PreferenceCatalog, TaskBatch
@@ -97,7 +96,7 @@ class CheckedScheduler:
         self._name = environment.name
         self._keeps_pending = Capability.KEEPS_PENDING in spec.capabilities
         self._unplaceable = (
-            larger_than_every_machine(table, environment.cell)
+            UnplaceableUnits.by_size(table, environment.cell)
             if unplaceable is None
             else unplaceable
         )
@@ -319,7 +318,7 @@ class PlanCheck:
         self._constraints = constraints
         self._dimensions = table.request.shape[1]
         self._has_gangs = bool((table.gang != NO_GANG).any())
-        self._waiting = None  # native/plan_check.hpp
+        self._waiting = None  # native/contract.hpp
         if Capability.KEEPS_PENDING in capabilities:
             gang = table.gang if self._has_gangs else NONE
             self._waiting = _native.PendingTasks(len(table), gang)

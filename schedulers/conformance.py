@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.interface import (
+    Capability,
     ChangeKind,
     ClaimedPlan,
     ContractBroken,

@@ -7,9 +7,9 @@ outcomes are values; exceptions are for bugs and bad input.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
+from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -21,6 +21,60 @@ from schedulers.running_tasks import RunningTasks
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
 from shared_state.view import ClusterView
+
+
+class Capability(StrEnum):
+    """What a kind of scheduler can do or needs: agents, runtimes and checks ask for it by name.
+    Each capability is declared by the kind, means one thing, and follows from no other."""
+
+    # Remembers the tasks that it left waiting and may claim them in later plans. Its agent offers
+    # each task once, and again only if its claim was rejected or the task has to run again.
+    KEEPS_PENDING = "keeps_pending"
+
+    # Plans may end running tasks of its own (Plan.evict).
+    EVICTS = "evicts"
+
+    # Plans may end running tasks of any scheduler that are of lower priority than their claims
+    # (PlanContext.running). The arm's eviction policy has to permit it.
+    PREEMPTS = "preempts"
+
+    # observe() is told of tasks that have finished (ChangeKind.FINISHED): with the agent's next
+    # synchronisation, if its protocol synchronises. Without it, an agent reports the ends of tasks
+    # only if it needs them itself.
+    WANTS_ENDS = "wants_ends"
+
+    # Its plans rest on the view and on the tasks that they are offered, and on nothing else: its
+    # observe() is never called. Without effect beside KEEPS_PENDING or EVICTS.
+    IGNORES_CHANGES = "ignores_changes"
+
+    # Its next plan needs the outcome of the last transaction: the agent commits nothing while it
+    # decides.
+    WAITS_FOR_OUTCOME = "waits_for_outcome"
+
+    # A round offers it all new tasks at once, and is not cut at the agent's next sync. Without it,
+    # a round is about one batch of submitted tasks, or the part that there is time for.
+    PLANS_WHOLE_QUEUE = "plans_whole_queue"
+
+    # Starts no reduce of a MapReduce job before all maps of the job have ended
+    # (SchedulerEnvironment.mapreduce). Other kinds are given no MapReduce jobs.
+    ORDERS_MAPREDUCE = "orders_mapreduce"
+
+    # Its slot prices rest on the tasks of all schedulers that have this capability
+    # (interface.SharingScheduler). It needs a protocol that passes demand on.
+    SHARES_DEMAND = "shares_demand"
+
+    # In a live run, schedulers that have it run in a process apart from those that do not.
+    OWN_PROCESS = "own_process"
+
+    # In a live run, its decision time is measured unless the configuration sets another.
+    MEASURED_WHEN_LIVE = "measured_when_live"
+
+
+def observes_changes(capabilities: Set[Capability]) -> bool:
+    """Whether the observe() of a scheduler with these capabilities is called. The plans of those
+    that keep tasks or evict are checked against what it was told."""
+    needed = Capability.KEEPS_PENDING in capabilities or Capability.EVICTS in capabilities
+    return needed or Capability.IGNORES_CHANGES not in capabilities
 
 
 class ContractBroken(AgoraError):
@@ -142,7 +196,7 @@ class Plan:
         pending: int64[p], tasks of this call that stay waiting.
         pending_reason: int8[p], a PendingReason for each.
         operations: Counted work, in units of the scheduler's choice (this repository's:
-            decision_time.PS_PER_OPERATION). More than 0 for a round that placed tasks.
+            decision_clock.PS_PER_OPERATION). More than 0 for a round that placed tasks.
         partitions_scanned: As above; None leaves it to the platform.
         stats: Figures of the round for the report, e.g. the columns of the "rounds" table of a flow
             scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs). No decision
@@ -169,20 +223,7 @@ class Plan:
 
     def having_scanned(self, partitions: int) -> Plan:
         """The same plan with that number of partitions scanned."""
-        return Plan(
-            self.task,
-            self.machine,
-            self.request,
-            self.gang,
-            self.evict,
-            self.pending,
-            self.pending_reason,
-            self.operations,
-            partitions,
-            self.stats,
-            self.retry_at_us,
-            self.priced_machines,
-        )
+        return replace(self, partitions_scanned=partitions)
 
     @staticmethod
     def from_machines(
@@ -202,13 +243,8 @@ class Plan:
         Args:
             tasks: The tasks of the call.
             machine: int32[n], where each task is placed; -1 where it is left waiting.
-            operations: As in Plan.
             reason: Why tasks are left waiting: one for all, or int8[n] (read where machine is -1).
-            partitions_scanned: As in Plan.
-            evict: int64[e], as in Plan.
-            stats: As in Plan.
-            retry_at_us: As in Plan.
-            priced_machines: As in Plan.
+            operations, partitions_scanned, evict, stats, retry_at_us, priced_machines: As in Plan.
 
         Raises:
             ValueError: `machine` is not an int32 array with one entry per task.
@@ -218,40 +254,31 @@ class Plan:
                 f"machine: expected int32[{len(tasks)}], got {machine.dtype}{list(machine.shape)}"
             )
         waiting = machine < 0
-        figures = {} if stats is None else stats
-        if not np.count_nonzero(waiting):
-            return Plan(
-                tasks.task,
-                machine,
-                tasks.request,
-                tasks.gang,
-                evict,
-                NONE,
-                NO_REASON,
-                operations,
-                partitions_scanned,
-                figures,
-                retry_at_us,
-                priced_machines,
+        if np.count_nonzero(waiting):
+            placed, left = ~waiting, tasks.task[waiting]
+            claims = (
+                tasks.task[placed],
+                machine[placed],
+                tasks.request[placed],
+                tasks.gang[placed],
             )
-        placed, left = ~waiting, tasks.task[waiting]
-        return Plan(
-            task=tasks.task[placed],
-            machine=machine[placed],
-            request=tasks.request[placed],
-            gang=tasks.gang[placed],
-            evict=evict,
-            pending=left,
-            pending_reason=(
+            why = (
                 np.full(len(left), reason, np.int8)
                 if isinstance(reason, PendingReason)
                 else reason[waiting]
-            ),
-            operations=operations,
-            partitions_scanned=partitions_scanned,
-            stats=figures,
-            retry_at_us=retry_at_us,
-            priced_machines=priced_machines,
+            )
+        else:
+            claims, left, why = (tasks.task, machine, tasks.request, tasks.gang), NONE, NO_REASON
+        return Plan(
+            *claims,
+            evict,
+            left,
+            why,
+            operations,
+            partitions_scanned,
+            {} if stats is None else stats,
+            retry_at_us,
+            priced_machines,
         )
 
 

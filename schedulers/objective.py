@@ -123,8 +123,8 @@ class BestPlacement:
     nothing from one call to the next.
 
     It is a min-cost flow on the workload's own costs over classes of equal tasks and groups of
-    machines that look alike to them (native/optimum.hpp), so the network is small however large the
-    cell is.
+    machines that look alike to them (native/objective.hpp), so the network is small however large
+    the cell is.
 
     The flow is the optimum when all tasks ask for the same amount, none belongs to a gang, and no
     catalog set lists a machine above its rack or a rack above elsewhere. Otherwise packing is hard

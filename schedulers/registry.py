@@ -23,8 +23,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from schedulers.capability import Capability
-from schedulers.decision_time import DecisionClock
+from schedulers.decision_clock import DecisionClock
 from schedulers.entry_points import (
     EntryPointGroup,
     cause,
@@ -33,7 +32,7 @@ from schedulers.entry_points import (
     unknown_member,
     wrong_field,
 )
-from schedulers.interface import Scheduler, SchedulerEnvironment
+from schedulers.interface import Capability, Scheduler, SchedulerEnvironment
 from shared_state.errors import AgoraError
 
 ENTRY_POINTS = "agora.schedulers"
@@ -43,12 +42,12 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "best_fit": "schedulers.greedy.kinds:BEST_FIT",
         "first_fit": "schedulers.greedy.kinds:FIRST_FIT",
-        "flow_load_spreading": "schedulers.flow.kinds:LOAD_SPREADING",
+        "flow_load_spreading": "schedulers.flow.scheduler:LOAD_SPREADING",
         "load_spreading": "schedulers.greedy.kinds:LOAD_SPREADING",
         "mapreduce": "schedulers.mapreduce.scheduler:SPEC",
-        "preempting": "schedulers.greedy.preempting:SPEC",
+        "preempting": "schedulers.greedy.kinds:PREEMPTING",
         "preferred_first": "schedulers.greedy.kinds:PREFERRED_FIRST",
-        "quincy": "schedulers.flow.kinds:QUINCY",
+        "quincy": "schedulers.flow.scheduler:QUINCY",
         "random": "schedulers.greedy.kinds:RANDOM",
         "randomized_first_fit": "schedulers.greedy.kinds:RANDOMIZED_FIRST_FIT",
         "weighted_sampling": "schedulers.greedy.kinds:WEIGHTED_SAMPLING",
@@ -94,35 +93,6 @@ class SchedulerSpec:
         return parse_options("scheduler kind", self.kind, self.options, options)
 
 
-def kinds() -> tuple[str, ...]:
-    """The names of all kinds, ascending, without aliases."""
-    return _GROUP.kinds()
-
-
-def names() -> tuple[str, ...]:
-    """Every name that a kind may be given by, aliases included, ascending."""
-    return _GROUP.names()
-
-
-def listing() -> str:
-    """All kinds and aliases, for a message or a help text."""
-    return _GROUP.listing()
-
-
-def location(kind: str) -> str:
-    """Where a known kind or alias is: "module:attribute"."""
-    return _GROUP.location(kind)
-
-
-def get(kind: str) -> SchedulerSpec:
-    """The spec of a kind or alias.
-
-    Raises:
-        AgoraError: There is none, or its entry point does not lead to a SchedulerSpec of that name.
-    """
-    return _GROUP.get(kind)
-
-
 def _wrong(spec: SchedulerSpec) -> str:
     """What is wrong with the fields of a spec, "" if nothing."""
     clock: object = spec.default_decision
@@ -145,6 +115,8 @@ def _wrong(spec: SchedulerSpec) -> str:
 
 
 _GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong, ALIASES)
+kinds, names, listing = _GROUP.kinds, _GROUP.names, _GROUP.listing
+location, get = _GROUP.location, _GROUP.get
 
 
 @contextmanager

@@ -3,7 +3,7 @@ make room, and its own allocations."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,30 +38,14 @@ class RunningTasks:
 
     @staticmethod
     def of(table: TaskBatch, allocation: Int64, task: Int64, machine: Int32) -> RunningTasks:
-        """Allocations (int64[n]) of tasks (int64[n]) on machines (int32[n]).
-
-        Args:
-            table: Every task (row = id).
-        """
-        return RunningTasks(
-            allocation,
-            task,
-            machine,
-            table.priority[task],
-            table.submit_us[task],
-            table.request[task],
-        )
+        """Allocations of tasks on machines, int64[n], int64[n] and int32[n]; `table` has every
+        task (row = id)."""
+        submit_us, request = table.submit_us[task], table.request[task]
+        return RunningTasks(allocation, task, machine, table.priority[task], submit_us, request)
 
     def take(self, rows: Int64 | NDArray[np.bool_]) -> RunningTasks:
         """Those of some rows."""
-        return RunningTasks(
-            self.allocation[rows],
-            self.task[rows],
-            self.machine[rows],
-            self.priority[rows],
-            self.submit_us[rows],
-            self.request[rows],
-        )
+        return RunningTasks(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 class OwnAllocations:
@@ -77,12 +61,7 @@ class OwnAllocations:
         self._changes = 0
 
     def add(self, allocation: Int64, task: Int64, machine: Int32) -> None:
-        """Add allocations.
-
-        Args:
-            allocation, task: int64[n].
-            machine: int32[n].
-        """
+        """Add allocations: their ids and tasks, int64[n], and machines, int32[n]."""
         self._added.append((allocation, task, machine))
         self._count(len(allocation))
 
@@ -92,12 +71,8 @@ class OwnAllocations:
         self._count(len(allocation))
 
     def find(self, allocation: Int64) -> tuple[NDArray[np.bool_], Int64, Int32]:
-        """Look allocations up.
-
-        Returns:
-            Whether it holds each, bool[n]; task int64[k] and machine int32[k] of those that it
-            holds.
-        """
+        """Whether it holds each allocation, bool[n]; task int64[k] and machine int32[k] of those
+        that it holds."""
         self._merge()
         if not len(self._id):
             return np.zeros(len(allocation), np.bool_), self._task, self._machine
@@ -119,9 +94,8 @@ class OwnAllocations:
         """Sort the changes in."""
         if not self._changes:
             return
-        ids = np.concatenate([self._id, *(part[0] for part in self._added)])
-        task = np.concatenate([self._task, *(part[1] for part in self._added)])
-        machine = np.concatenate([self._machine, *(part[2] for part in self._added)])
+        held = (self._id, self._task, self._machine)
+        ids, task, machine = map(np.concatenate, zip(held, *self._added, strict=True))
         order = np.argsort(ids, kind="stable")  # nearly ascending, which that makes use of
         if self._removed and len(ids):
             ascending, removed = ids[order], np.concatenate(self._removed)

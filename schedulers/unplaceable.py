@@ -67,6 +67,23 @@ class UnplaceableUnits:
     gang: Int64
     gang_size: Int64
 
+    @staticmethod
+    def by_size(tasks: TaskBatch, cell: CellSpec) -> UnplaceableUnits | None:
+        """The tasks that no machine of the cell holds when empty, and all members of their gangs;
+        None if there are none."""
+        if not len(tasks) or (cell.limit >= tasks.request.max(axis=0)).all(axis=1).any():
+            return None
+        static = StaticCellState(cell, Partitioning(np.array([0, cell.machines], np.int64)))
+        too_large = ~static.fits_when_empty(tasks.request)
+        if not too_large.any():
+            return None
+        gang = tasks.gang[too_large]
+        too_large |= np.isin(tasks.gang, gang[gang != NO_GANG])
+        never = np.full(len(tasks), NEVER_US)
+        reason = np.full(len(tasks), Unplaceable.LARGER_THAN_EVERY_MACHINE, np.int8)
+        size = np.zeros(len(tasks), np.int64)
+        return UnplaceableUnits(np.where(too_large, 0, never), never, reason, tasks.gang, size)
+
     def among(self, task: Int64, now_us: int) -> NDArray[np.bool_] | None:
         """Which of these tasks, int64[k], can never be placed from now on: bool[k]; None if all
         can. A gang counts as a whole only if all its tasks are among these. If one of its tasks
@@ -76,30 +93,9 @@ class UnplaceableUnits:
 
     @cached_property
     def native(self) -> Any:
-        """The same in native code (native/unplaceable_units.hpp). Shares the arrays."""
+        """The same in native code (native/contract.hpp). Shares the arrays."""
         columns = (self.task_us, self.gang_us, self.gang, self.gang_size)
         return _native.UnplaceableUnits(*map(np.ascontiguousarray, columns))
-
-
-def larger_than_every_machine(tasks: TaskBatch, cell: CellSpec) -> UnplaceableUnits | None:
-    """The tasks that no machine of the cell holds when empty, and all members of their gangs; None
-    if there are none."""
-    if not len(tasks) or (cell.limit >= tasks.request.max(axis=0)).all(axis=1).any():
-        return None
-    static = StaticCellState(cell, Partitioning(np.array([0, cell.machines], np.int64)))
-    too_large = ~static.fits_when_empty(tasks.request)
-    if not too_large.any():
-        return None
-    gang = tasks.gang[too_large]
-    too_large |= np.isin(tasks.gang, gang[gang != NO_GANG])
-    n = len(tasks)
-    return UnplaceableUnits(
-        np.where(too_large, 0, NEVER_US),
-        np.full(n, NEVER_US),
-        np.full(n, Unplaceable.LARGER_THAN_EVERY_MACHINE, np.int8),
-        tasks.gang,
-        np.zeros(n, np.int64),
-    )
 
 
 def with_unplaceable(plan: Plan, unplaceable: TaskBatch) -> Plan:

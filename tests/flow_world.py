@@ -10,8 +10,21 @@ from numpy.typing import NDArray
 from ortools.graph.python import min_cost_flow
 from scipy.optimize import linear_sum_assignment
 
-from schedulers.flow.scheduler import FlowScheduler
-from schedulers.interface import ChangeKind, PartitionRanking, Plan, PlanContext, TaskChanges
+from schedulers.flow.scheduler import (
+    FlowScheduler,
+    LoadSpreadingOptions,
+    QuincyOptions,
+    build_load_spreading,
+    build_quincy,
+)
+from schedulers.interface import (
+    ChangeKind,
+    PartitionRanking,
+    Plan,
+    PlanContext,
+    SchedulerEnvironment,
+    TaskChanges,
+)
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
@@ -78,6 +91,32 @@ def catalog_of(sets: list[dict[str, object]]) -> PreferenceCatalog:
     elsewhere = np.array([row["elsewhere"] for row in rows], np.int64)
     unscheduled = np.array([row["unscheduled"] for row in rows], np.int64)
     return PreferenceCatalog(*csr("machine"), *csr("rack"), elsewhere, unscheduled)
+
+
+LOCAL = {"machine": {0: 1}, "rack": {0: 5}, "elsewhere": 10, "unscheduled": 50}
+
+
+def environment(spec: CellSpec, catalog: PreferenceCatalog | None = None) -> SchedulerEnvironment:
+    offsets = Partitioning.by_topology(spec, 1).offsets
+    return SchedulerEnvironment("flow", spec, offsets, catalog or PreferenceCatalog.empty())
+
+
+def quincy(
+    spec: CellSpec, catalog: PreferenceCatalog | None = None, **options: object
+) -> FlowScheduler:
+    return build_quincy(
+        QuincyOptions(**{"certify_every": 1, **options}), environment(spec, catalog)
+    )
+
+
+def spreading(spec: CellSpec, **options: object) -> FlowScheduler:
+    return build_load_spreading(
+        LoadSpreadingOptions(**{"certify_every": 1, **options}), environment(spec)
+    )
+
+
+def placed(plan: Plan) -> dict[int, int]:
+    return dict(zip(plan.task.tolist(), plan.machine.tolist(), strict=True))
 
 
 class FlowWorld:

@@ -7,7 +7,7 @@ import numpy as np
 from schedulers.greedy.scheduler import GreedyScheduler, PlacementKind
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import SlotPrices
-from schedulers.prices.options import PriceMode, PriceOptions, PriceScope
+from schedulers.prices.registry import PriceMode, PriceOptions, PriceScope
 
 
 class GivenPrices:

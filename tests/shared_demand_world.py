@@ -11,8 +11,8 @@ from parsync.core.codec import Codec
 from parsync.protocols.optimistic.events import EVENTS, DemandReply
 from parsync.protocols.optimistic.shared_demand import DemandExchange, DemandLedger
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
-from schedulers.capability import Capability
-from schedulers.decision_time import Modelled
+from schedulers.decision_clock import Modelled
+from schedulers.interface import Capability
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import TaskBatch

@@ -18,7 +18,7 @@ from parsync.runtime.virtual.run import REST_US
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers import registry
-from schedulers.capability import Capability
+from schedulers.interface import Capability
 from shared_state.errors import AgoraError
 
 TASK_S = 0.62e-6

@@ -20,7 +20,7 @@ from experiments.workloads.registry import Outline
 from parsync.metrics.quantity import Count, Figures, Number, counted, duration
 from parsync.spec.arm import ArmConfig, GroupConfig, decision_clock
 from parsync.spec.decision_times import ModelledTime
-from schedulers.decision_time import ClockClass
+from schedulers.decision_clock import ClockClass
 
 LIVE = "live"  # messages took the times that they took
 SAME_CAPACITY = 0.01  # relative: shares of the jobs are in permille, so capacities are not exact

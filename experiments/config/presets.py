@@ -20,7 +20,7 @@ from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
 from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
 from parsync.strict_model import first_error
 from schedulers import registry
-from schedulers.capability import Capability
+from schedulers.interface import Capability
 from shared_state.errors import AgoraError
 
 # ParSync section 4.3's A: how many times the arrivals at 100 % load all schedulers of an arm

@@ -7,8 +7,7 @@ from typing import Any
 
 from experiments.toml_text import toml_value
 from parsync.spec.arm import ArmConfig
-from schedulers.prices.options import ONE_PERMILLE, PriceMode, PriceScope
-from schedulers.prices.registry import NONE
+from schedulers.prices.registry import NONE, ONE_PERMILLE, PriceMode, PriceScope
 
 NOT_RANKED_BY_REGRET = "regret looks one batch ahead, and prices look further"
 REGRET_OF_PRICED_ARMS = (

@@ -12,7 +12,7 @@ from experiments.report.answer import effective_capacity, times
 from parsync.metrics.quantity import counted, duration
 from parsync.protocols.optimistic.options import StrategyKind
 from parsync.spec.arm import kept_choice
-from schedulers.prices.options import PriceOptions
+from schedulers.prices.registry import PriceOptions
 
 NOTHING = "nothing"
 _NOT_A_CHOICE = ("name",)

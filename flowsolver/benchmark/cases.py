@@ -68,11 +68,7 @@ class Series:
 
 
 def _case(title: str, label: str, make: Callable[[], TaskGraph], position: int = 0) -> Case:
-    def network_and_first_task() -> tuple[FlowNetwork, int]:
-        graph = make()
-        return graph.network, graph.first_task
-
-    return Case(title, label, position, network_and_first_task)
+    return Case(title, label, position, lambda: ((graph := make()).network, graph.first_task))
 
 
 def _quincy(machines: int, used: int, seed: int, position: int = 0) -> Case:
@@ -81,14 +77,6 @@ def _quincy(machines: int, used: int, seed: int, position: int = 0) -> Case:
         f"Quincy {used} %",
         lambda: quincy_graph(GraphOptions(machines, used, 2 if used <= 100 else 6), seed),
         position,
-    )
-
-
-def _contended(machines: int, seed: int) -> Case:
-    return _case(
-        f"contended, {machines:,} machines, 90 % used",
-        "contended 90 %",
-        lambda: quincy_graph(contended_options(machines), seed),
     )
 
 
@@ -101,14 +89,6 @@ def _spreading(machines: int, tasks: int, seed: int) -> Case:
     )
 
 
-def _network_aware(machines: int, seed: int) -> Case:
-    return _case(
-        f"network-aware, {machines:,} machines, 90 % used",
-        "network-aware 90 %",
-        lambda: network_aware_graph(machines, seed),
-    )
-
-
 def _netgen(machines: int, seed: int) -> Case:
     """NETGEN-8 of Kovács (2015): 8 arcs per node, sqrt(nodes) sources and sinks, 1,000 units per
     source.
@@ -116,35 +96,28 @@ def _netgen(machines: int, seed: int) -> Case:
     nodes = max(16, _NETGEN_NODES_PER_MACHINE * machines)
     ends = math.isqrt(nodes)
     options = NetgenOptions(nodes, 8 * nodes, ends, ends, 1_000 * ends)
-
-    def make() -> tuple[FlowNetwork, int]:
-        return netgen_network(options, seed), nodes
-
-    return Case(f"NETGEN, {nodes:,} nodes", "NETGEN", 0, make)
-
-
-def _others(machines: int, seed: int) -> list[Case]:
-    return [
-        _case(
-            f"cold, {machines:,} machines, 90 % used",
-            "cold 90 %",
-            lambda: quincy_graph(GraphOptions(machines, 90, 100), seed),
-        ),
-        _contended(machines, seed),
-        _case(
-            f"contended and cold, {machines:,} machines, 90 % used",
-            "contended, cold 90 %",
-            lambda: quincy_graph(contended_options(machines, 90, 100), seed),
-        ),
-        _network_aware(machines, seed),
-        _netgen(machines, seed),
-    ]
+    return Case(
+        f"NETGEN, {nodes:,} nodes", "NETGEN", 0, lambda: (netgen_network(options, seed), nodes)
+    )
 
 
 def series_of(machines: Sequence[int], seed: int, quick: bool) -> list[Series]:
     """The paper's four figures and other graphs. Series of one cell size use the largest."""
     largest = max(machines)
     room = largest * _SLOTS // 2
+    used = f"{largest:,} machines, 90 % used"
+
+    def cell(name: str, label: str, options: GraphOptions) -> Case:
+        return _case(f"{name}, {used}", label, lambda: quincy_graph(options, seed))
+
+    cold = cell("cold", "cold 90 %", GraphOptions(largest, 90, 100))
+    contended = cell("contended", "contended 90 %", contended_options(largest))
+    contended_cold = cell(
+        "contended and cold", "contended, cold 90 %", contended_options(largest, 90, 100)
+    )
+    aware = _case(
+        f"network-aware, {used}", "network-aware 90 %", lambda: network_aware_graph(largest, seed)
+    )
     jobs = [tasks for tasks in (_NEW_TASKS_QUICK if quick else _NEW_TASKS) if tasks <= room] or [
         room
     ]
@@ -174,7 +147,7 @@ def series_of(machines: Sequence[int], seed: int, quick: bool) -> list[Series]:
             "others",
             f"other graphs, {largest:,} machines",
             "graph",
-            _others(largest, seed),
+            [cold, contended, contended_cold, aware, _netgen(largest, seed)],
             ordered=False,
         ),
         Series(
@@ -184,9 +157,9 @@ def series_of(machines: Sequence[int], seed: int, quick: bool) -> list[Series]:
             [
                 _quincy(largest, 90, seed),
                 _quincy(largest, 105, seed),
-                _contended(largest, seed),
+                contended,
                 _spreading(largest, jobs[-1], seed),
-                _network_aware(largest, seed),
+                aware,
             ],
             ordered=False,
             incremental=True,

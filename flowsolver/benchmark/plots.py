@@ -58,24 +58,18 @@ def draw(series: Series, results: Sequence[Result], limit_s: float, folder: Path
 
 def _styles(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
     """The same look for a solver in every figure: ours in colours, peers in greys and dashes."""
-    styles: dict[str, dict[str, Any]] = {}
-    peers = ours = 0
-    for solver in dict.fromkeys(result.solver for result in results):
-        if solver in PEERS:
-            styles[solver] = {
-                "color": _PEER_COLOURS[peers % 3],
-                "linestyle": (0, (4, 2)),
-                "marker": _MARKERS[-1 - peers % 3],
-            }
-            peers += 1
-        else:
-            styles[solver] = {
-                "color": _COLOURS[ours % 8],
-                "linestyle": "-",
-                "marker": _MARKERS[ours % 8],
-            }
-            ours += 1
-    return styles
+    solvers = list(dict.fromkeys(result.solver for result in results))
+    ours = [name for name in solvers if name not in PEERS]
+    peers = [name for name in solvers if name in PEERS]
+    looks = {
+        **{name: (_COLOURS[k % 8], "-", _MARKERS[k % 8]) for k, name in enumerate(ours)},
+        **{
+            name: (_PEER_COLOURS[k % 3], (0, (4, 2)), _MARKERS[-1 - k % 3])
+            for k, name in enumerate(peers)
+        },
+    }
+    keys = "color", "linestyle", "marker"
+    return {name: dict(zip(keys, looks[name], strict=True)) for name in solvers}
 
 
 def _label(solver: str) -> str:
@@ -201,7 +195,7 @@ def _write_times(axis: Axis) -> None:
 
 
 def _tick(seconds: float) -> str:
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * factor >= 0.999 or unit == "µs":
-            return f"{seconds * factor:.3g} {unit}"
-    raise AssertionError
+    unit, factor = (
+        ("s", 1) if seconds >= 0.999 else ("ms", 1e3) if seconds >= 0.999e-3 else ("µs", 1e6)
+    )
+    return f"{seconds * factor:.3g} {unit}"

@@ -25,11 +25,9 @@ from rich.table import Table
 from rich.text import Text
 
 from flowsolver.benchmark.cases import Case, Series
-from flowsolver.benchmark.child import Job
-from flowsolver.benchmark.solvers import PEERS
-from flowsolver.dimacs import DimacsProblem
+from flowsolver.benchmark.solvers import PEERS, Job
 from flowsolver.network import FlowNetwork
-from flowsolver.problem_files import write_problem
+from flowsolver.problem_files import DimacsProblem, write_problem
 
 BASELINE = "ortools"  # what all are compared with
 
@@ -99,12 +97,8 @@ def as_json(
     machine: dict[str, Any], options: dict[str, Any], partial: bool, results: Sequence[Result]
 ) -> str:
     rows = [{**asdict(result), "median_s": result.median_s} for result in results]
-    return (
-        json.dumps(
-            {"machine": machine, "options": options, "partial": partial, "results": rows}, indent=1
-        )
-        + "\n"
-    )
+    answer = {"machine": machine, "options": options, "partial": partial, "results": rows}
+    return json.dumps(answer, indent=1) + "\n"
 
 
 _POLL_S = 0.2
@@ -175,16 +169,8 @@ def run_bench(
 def _blank(
     series: Series, case: Case, network: FlowNetwork, solver: str, mode: str, outcome: Outcome
 ) -> Result:
-    return Result(
-        series.figure,
-        case.title,
-        case.position,
-        network.num_nodes,
-        network.num_arcs,
-        solver,
-        mode,
-        outcome,
-    )
+    nodes, arcs = network.num_nodes, network.num_arcs
+    return Result(series.figure, case.title, case.position, nodes, arcs, solver, mode, outcome)
 
 
 def _not_tried(
@@ -216,19 +202,10 @@ def _measure(
     check: Callable[[], None],
 ) -> list[Result]:
     rounds = plan.rounds if series.incremental else 0
-    job = Job(
-        solver,
-        str(path),
-        plan.limit_s,
-        plan.repeats,
-        rounds,
-        plan.changes,
-        first_task,
-        plan.seed,
-        os.getpid(),
-    )
+    limits = plan.limit_s, plan.repeats, rounds, plan.changes
+    job = Job(solver, str(path), *limits, first_task, plan.seed, os.getpid())
     child = subprocess.Popen(
-        [sys.executable, "-m", "flowsolver.benchmark.child", json.dumps(asdict(job))],
+        [sys.executable, "-m", "flowsolver.benchmark.solvers", json.dumps(asdict(job))],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -245,10 +222,8 @@ def _measure(
     if child.returncode == -signal.SIGALRM:
         outcome = Outcome.OVER_TIME
     elif child.returncode != 0:
-        outcome, note = (
-            Outcome.FAILED,
-            (err.decode(errors="replace").strip().splitlines() or [_ending(child.returncode)])[-1],
-        )
+        said = err.decode(errors="replace").strip().splitlines()
+        outcome, note = Outcome.FAILED, [_ending(child.returncode), *said][-1]
     modes = ["incremental", "scratch"] if rounds and solver not in PEERS else ["scratch"]
     measured = []
     for mode in modes:
@@ -283,22 +258,15 @@ def _ending(status: int) -> str:
 def _in_words(measured: Sequence[Result]) -> str:
     words = []
     for result in measured:
-        what = (
-            f"{time_text(result.median_s)}" if result.median_s is not None else str(result.outcome)
-        )
+        what = str(result.outcome) if result.median_s is None else time_text(result.median_s)
         words.append(f"{result.mode} {what}" if len(measured) > 1 else what)
     return ", ".join(words) + (f" ({measured[0].note})" if measured[0].note else "")
 
 
 def time_text(seconds: float) -> str:
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1 or unit == "us":
-            return (
-                f"{seconds * factor:.3g} {unit}"
-                if seconds * factor < 1000
-                else f"{seconds * factor:.0f} {unit}"
-            )
-    raise AssertionError
+    unit, factor = ("s", 1) if seconds >= 1 else ("ms", 1e3) if seconds >= 1e-3 else ("us", 1e6)
+    count = seconds * factor
+    return f"{count:.3g} {unit}" if count < 1000 else f"{count:.0f} {unit}"
 
 
 def machine_facts() -> dict[str, Any]:
@@ -399,17 +367,12 @@ def _cell(result: Result, baseline: Result | None, limit_s: float) -> Text:
     if result.outcome is Outcome.OVER_TIME:
         return Text(f"> {limit_s:g} s", style="yellow")
     if result.median_s is None:
-        return Text(
-            str(result.outcome), style="dim" if result.outcome is Outcome.NOT_TRIED else "bold red"
-        )
+        not_tried = result.outcome is Outcome.NOT_TRIED
+        return Text(str(result.outcome), style="dim" if not_tried else "bold red")
     return Text(f"{time_text(result.median_s)}\n{ratio_text(result, baseline, limit_s)}".rstrip())
 
 
 def _arcs(count: int) -> str:
-    return (
-        f"{count} arcs"
-        if count < 10_000
-        else f"{count / 1000:.0f}k arcs"
-        if count < 10**6
-        else f"{count / 1e6:.2f}M arcs"
-    )
+    if count < 10_000:
+        return f"{count} arcs"
+    return f"{count / 1000:.0f}k arcs" if count < 10**6 else f"{count / 1e6:.2f}M arcs"

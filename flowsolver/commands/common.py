@@ -11,8 +11,7 @@ from typing import NoReturn
 import typer
 
 from flowsolver.commands.stop_signals import holding_stop_signals
-from flowsolver.dimacs import DimacsProblem
-from flowsolver.problem_files import parse_problem
+from flowsolver.problem_files import DimacsProblem, parse_problem
 from flowsolver.solution import algorithms
 
 SELF_CHECK_FAILED = 1

@@ -10,7 +10,6 @@ from typing import Annotated, NoReturn
 import typer
 
 from flowsolver.commands.common import display_name, read_problem, refuse, write_file
-from flowsolver.dimacs import DimacsProblem
 from flowsolver.generate import (
     GraphOptions,
     NetgenOptions,
@@ -22,7 +21,7 @@ from flowsolver.generate import (
     quincy_graph,
 )
 from flowsolver.network import FlowNetwork, packed
-from flowsolver.problem_files import write_problem
+from flowsolver.problem_files import DimacsProblem, write_problem
 
 
 class Format(StrEnum):

@@ -19,8 +19,7 @@ from flowsolver.commands.common import (
     refuse,
     write_file,
 )
-from flowsolver.dimacs import DimacsProblem, unsent, write_dimacs_solution
-from flowsolver.max_flow import solve_max_flow
+from flowsolver.problem_files import DimacsProblem, unsent, write_dimacs_solution
 from flowsolver.solution import (
     STATUS_TEXT,
     Certificate,
@@ -33,6 +32,7 @@ from flowsolver.solution import (
     describe_cut,
     explain,
     solve,
+    solve_max_flow,
 )
 
 _WIDTH = max(map(len, algorithms()))

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "graph/arc_lists.hpp"
+#include "graph/dynamic_graph.hpp"
 
 namespace flowsolver {
 

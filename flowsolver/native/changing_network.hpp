@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "control.hpp"
-#include "engine.hpp"
+#include "solve.hpp"
 #include "network.hpp"
 
 namespace flowsolver {
@@ -179,7 +179,7 @@ inline std::uint64_t magnitude(std::int64_t value) {
   return value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
 }
 
-// The capacities of a changing network that were lowered to a level (graph/capacity_level.hpp),
+// The capacities of a changing network that were lowered to a level (graph/start_state.hpp),
 // with their original values.
 class LoweredCapacities {
  public:

@@ -20,7 +20,7 @@
 // add_subdirectory(flowsolver/native); then link flowsolver::flowsolver.
 //
 //   network.hpp             the problem, its answer, statuses, counted work
-//   solve.hpp               the algorithms by name; method.hpp: what each of them guarantees
+//   solve.hpp               the algorithms by name, and what each of them guarantees
 //   control.hpp             budgets of operations and of time, cancellation from another thread
 //   race.hpp                several algorithms at once, the first answer wins
 //   incremental_solver.hpp  changes, and re-optimisation after them
@@ -32,7 +32,6 @@
 #include "control.hpp"
 #include "dimacs.hpp"
 #include "incremental_solver.hpp"
-#include "method.hpp"
+#include "solve.hpp"
 #include "network.hpp"
 #include "race.hpp"
-#include "solve.hpp"

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "engines/proven_infeasibility.hpp"
-#include "graph/capacity_level.hpp"
+#include "solve.hpp"
 #include "graph/start_state.hpp"
 #include "shortest_path/incremental_ssp.hpp"
 
@@ -631,7 +630,7 @@ bool IncrementalSolver::choose_level(std::int64_t in_use) {
 }
 
 // Whether the flow on an arc whose capacity was lowered would be unbounded without that
-// (graph/capacity_level.hpp).
+// (graph/start_state.hpp).
 bool IncrementalSolver::is_unbounded(ArcId arc, std::int64_t flow, std::int64_t tail_price,
                                      std::int64_t head_price) const {
   return flow == lowered_.level() && given_capacity(arc) > flow &&

@@ -1,5 +1,5 @@
 // Re-optimisation of a changing network, with any algorithm. IncrementalSolver owns the network,
-// passes every change to the engine (engine.hpp), solves from scratch where that is cheaper
+// passes every change to the engine (solve.hpp), solves from scratch where that is cheaper
 // (ColdStartRule), and reports which flow changed from one optimum to the next.
 #pragma once
 
@@ -12,9 +12,8 @@
 #include "certificate.hpp"
 #include "changing_network.hpp"
 #include "control.hpp"
-#include "engine.hpp"
-#include "network.hpp"
 #include "solve.hpp"
+#include "network.hpp"
 
 namespace flowsolver {
 
@@ -151,7 +150,7 @@ class IncrementalSolver {
   bool live_node(std::int64_t node) const { return network_.live_node(node); }
   bool live_arc(std::int64_t arc) const { return network_.live_arc(arc); }
   // The network, with gaps at removed ids (capacity and supply 0). Capacities too large for sums
-  // are lowered (graph/capacity_level.hpp).
+  // are lowered (graph/start_state.hpp).
   const Network& network() const { return network_.network(); }
   std::int64_t given_capacity(ArcId arc) const { return lowered_.given(arc, net().capacity[arc]); }
   std::span<const std::uint8_t> live_nodes() const { return network_.node_alive(); }

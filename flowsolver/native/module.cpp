@@ -27,12 +27,10 @@
 #include "control.hpp"
 #include "cost_scaling/cost_scaling.hpp"
 #include "dimacs.hpp"
-#include "engines/proven_infeasibility.hpp"
-#include "engines/race_engine.hpp"
+#include "solve.hpp"
+#include "race.hpp"
 #include "incremental_solver.hpp"
 #include "network.hpp"
-#include "race.hpp"
-#include "solve.hpp"
 
 namespace nb = nanobind;
 

@@ -66,7 +66,7 @@ struct Stats {
   std::int64_t relabels = 0;  // prices moved one at a time, or a set of them at once
   std::int64_t pivots = 0;    // exchanges of tree arcs (network simplex), cycles cancelled
   // times a method took a feasible network for infeasible: an error of the method, which was
-  // detected, and the network was solved again (proven_infeasibility.hpp)
+  // detected, and the network was solved again (solve.hpp)
   std::int64_t disproved = 0;
 
   void add(const Stats& other);
@@ -92,6 +92,11 @@ struct Solution {
 
 // |cost| * (n + 1) must not exceed this, so that no path length or difference of prices overflows.
 inline constexpr std::int64_t kMaxPathCost = std::int64_t{1} << 59;
+// Whether a price, relative to the largest sink's, is so far off that sums of a few prices and path
+// costs need not fit.
+constexpr bool is_far(__int128 price) {
+  return price > 2 * kMaxPathCost || price < -2 * kMaxPathCost;
+}
 // Supplies and capacities around one node must not exceed this in sum.
 inline constexpr std::int64_t kMaxNodeSum = std::int64_t{1} << 61;
 

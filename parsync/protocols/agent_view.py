@@ -13,8 +13,7 @@ from parsync.core.effects import Effect, Send
 from parsync.core.events import RunningReply, RunningRequest, SyncRequest
 from parsync.protocols import _native
 from parsync.protocols.spec import AgentEnvironment
-from schedulers.capability import Capability
-from schedulers.interface import Plan
+from schedulers.interface import Capability, Plan
 from schedulers.running_tasks import RunningTasks
 from shared_state.tasks import Int32
 from shared_state.view import ClusterView

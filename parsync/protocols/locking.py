@@ -47,8 +47,7 @@ from parsync.protocols.spec import (
     ProtocolCapability,
     ProtocolSpec,
 )
-from schedulers.capability import Capability
-from schedulers.interface import PartitionRanking, PendingReason
+from schedulers.interface import Capability, PartitionRanking, PendingReason
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.tasks import NO_GANG, Int32, Int64

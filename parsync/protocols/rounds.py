@@ -19,7 +19,7 @@ from parsync.metrics.record import round_figures
 from parsync.protocols import _native
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.spec import AgentEnvironment
-from schedulers.decision_time import ModelledByClass, native_clock
+from schedulers.decision_clock import ModelledByClass, native_clock
 from schedulers.greedy.scheduler import claimed_plan
 from schedulers.interface import (
     PartitionQuality,

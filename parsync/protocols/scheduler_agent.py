@@ -65,7 +65,6 @@ from parsync.protocols.pending_queue import (
 )
 from parsync.protocols.rounds import Activity, ClaimUnit, Round, gangs_or_alone, make_rounds
 from parsync.protocols.spec import AgentEnvironment
-from schedulers.capability import observes_changes
 from schedulers.checked import CheckedScheduler
 from schedulers.interface import (
     ChangeKind,
@@ -74,6 +73,7 @@ from schedulers.interface import (
     PartitionRanking,
     Plan,
     TaskChanges,
+    observes_changes,
 )
 from schedulers.unplaceable import Unplaceable
 from shared_state.tasks import Int32, Int64

@@ -14,12 +14,11 @@ from parsync.core.participant import Agent, CellSide, NodeSide
 from parsync.core.quotas import NO_LIMITS, SchedulerLimits, TaskQuotas
 from parsync.metrics.tables import Tables
 from parsync.workload.workload import Workload
-from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
-from schedulers.decision_time import DecisionClock
+from schedulers.decision_clock import DecisionClock
 from schedulers.entry_points import NoOptions as NoOptions  # a protocol names it from here
 from schedulers.entry_points import parse_options, raised, unknown_member
-from schedulers.interface import ContractBroken
+from schedulers.interface import Capability, ContractBroken
 from schedulers.unplaceable import UnplaceableUnits
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
@@ -37,7 +36,7 @@ class ProtocolCapability(StrEnum):
     RUNS_SCHEDULERS = "runs_schedulers"
 
     # Its agents pass on what their schedulers were offered, and learn what others were
-    # (schedulers.capability.Capability.SHARES_DEMAND). Without it, schedulers share no demand.
+    # (schedulers.interface.Capability.SHARES_DEMAND). Without it, schedulers share no demand.
     PASSES_DEMAND = "passes_demand"
 
     # Its agents obey quotas: they answer QuotaRequest, and hold the tasks of a quota group back

@@ -25,9 +25,8 @@ from parsync.spec.arm import GroupConfig, SeededArm
 from parsync.workload.placeability import Reach, unplaceable_units
 from parsync.workload.workload import Workload
 from schedulers import registry
-from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
-from schedulers.interface import SchedulerEnvironment
+from schedulers.interface import Capability, SchedulerEnvironment
 from schedulers.unplaceable import UnplaceableUnits
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError

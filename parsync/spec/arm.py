@@ -30,8 +30,8 @@ from parsync.spec.decision_times import DecisionTime, ModelledTime
 from parsync.strict_model import NO_EFFECT, Name, RenamedOption, Strict
 from parsync.workload.workload import Workload
 from schedulers import registry
-from schedulers.capability import Capability
-from schedulers.decision_time import DecisionClock, Measured
+from schedulers.decision_clock import DecisionClock, Measured
+from schedulers.interface import Capability
 from shared_state.errors import AgoraError
 from shared_state.tasks import ENTIRE, TaskClass
 from shared_state.transaction import EvictionPolicy

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from parsync.strict_model import LONGEST_S, Strict
-from schedulers.decision_time import (
+from schedulers.decision_clock import (
     PRICE_MACHINE_NS,
     Counted,
     DecisionClock,

@@ -1,15 +1,151 @@
-"""The solver's graph, with what its arcs stand for and how much a round changed it."""
+"""What a flow scheduler keeps for its graph: the tasks that it answers for (TaskTable: waiting,
+claimed and unanswered, and running under preemption), and the solver's graph, with what its arcs
+stand for and how much a round changed it (SolverGraph). Columnar and compiled
+(native/flow_graph.hpp)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flowsolver import FlowNetwork, IncrementalSolver
 from schedulers import _native
-from schedulers.flow.policies.policy import TaskArcs
-from shared_state.tasks import Int64
+from schedulers.flow.policies import TaskArcs
+from shared_state.tasks import Int32, Int64, TaskBatch
+
+NO_ROW = -1
+NO_NODE = -1
+NO_ARC = -1
+
+
+class TaskState(IntEnum):
+    ABSENT = 0  # the row is free
+    WAITING = 1  # to be placed
+    IN_FLIGHT = 2  # claimed; the cell has not answered
+    RUNNING = 3  # may be migrated or preempted
+    EVICTING = 4  # running; the plan asked for its eviction
+
+
+class TaskNodeState(IntEnum):
+    """As what a task stands in the solver's graph."""
+
+    NONE = 0
+    WAITING = 1
+    RUNNING = 2
+
+
+class TaskTable(_native.TaskTable):  # type: ignore[misc] # compiled
+    """Columns of `capacity` C >= the tasks known. Tasks are named by id or by row.
+
+    The columns are read-only windows on the table's memory, right until the next offer(). Methods
+    raise ValueError for columns that do not go together and for rows that do not exist; ids that
+    are not known are passed over.
+
+    Attributes:
+        capacity: C.
+        task, gang, machine, allocation, since_us: int64[C], what the agent said.
+        request: int64[C, R].
+        state: int8[C], a TaskState.
+        node_state: int8[C], a TaskNodeState.
+        node: int64[C], the task's node in the graph, or NO_NODE.
+        running_arc: int64[C], the arc to the machine it runs on, or NO_ARC.
+        running_arc_cost: int64[C], of that arc, before any progress.
+        patience_ends_us: int64[C], of tasks in the graph; 0 if they have no patience.
+    """
+
+    capacity: int
+    task: Int64
+    gang: Int64
+    machine: Int64
+    allocation: Int64
+    since_us: Int64
+    request: Int64
+    state: NDArray[np.int8]
+    node_state: NDArray[np.int8]
+    node: Int64
+    running_arc: Int64
+    running_arc_cost: Int64
+    patience_ends_us: Int64
+
+    # --- what became of tasks (int64[n], ids) ----------------------------------------------------
+
+    # (task): those IN_FLIGHT wait again
+    reject: Callable[[Int64], None]
+    # (task, machine int32[n], allocation int64[n], at_us)
+    run: Callable[[Int64, Int32, Int64, int], None]
+    # (task): they leave the table, and the graph with its next update
+    forget: Callable[[Int64], None]
+    # (row int64[n], state)
+    set_state: Callable[[Int64, TaskState], None]
+
+    def offer(self, tasks: TaskBatch) -> None:
+        """These tasks wait. One that was known already was evicted or lost without our hearing, or
+        is offered twice."""
+        self.offer_columns(
+            tasks.task,
+            tasks.job,
+            tasks.request,
+            tasks.priority,
+            tasks.submit_us,
+            tasks.preference,
+            tasks.gang,
+            tasks.task_class,
+        )
+
+    # --- the graph's keeping ---------------------------------------------------------------------
+
+    # (preemption) -> the nodes to be removed, the rows of tasks that waited in the graph and run
+    # now, and the rows of tasks that need a node: int64 each
+    begin_update: Callable[[bool], tuple[Int64, Int64, Int64]]
+    # what begin_update() said is done
+    end_update: Callable[[], None]
+    # (row int64[n], quantum_us of the waiting price) -> the first quantum of each new job,
+    # int64[k], and by how many quanta each task came after its job's first, int64[n]
+    enter_jobs: Callable[[Int64, int], tuple[Int64, Int64]]
+    # (node, arc to the sink: int64[k] each), of the new jobs
+    name_jobs: Callable[[Int64, Int64], None]
+    # -> the nodes of jobs without tasks in the graph, which are forgotten
+    close_empty_jobs: Callable[[], Int64]
+    # -> node, arc to the sink, first quantum of each job in the graph
+    open_jobs: Callable[[], tuple[Int64, Int64, Int64]]
+    # (row int64[n]) -> the node of each task's job
+    job_node: Callable[[Int64], Int64]
+    # (row, node: int64[n] each)
+    set_node: Callable[[Int64, Int64], None]
+    # (row, arc, cost: int64[n] each)
+    set_running_arc: Callable[[Int64, Int64, Int64], None]
+    # (row, arc or NO_ARC, end in us or 0: int64[n] each)
+    set_patience: Callable[[Int64, Int64, Int64], None]
+    # (row of tasks that run now, ascending; now_us) -> the arcs of their patience, and of that
+    # which is over
+    end_patience: Callable[[Int64, int], Int64]
+
+    # --- queries ---------------------------------------------------------------------------------
+
+    # (task int64[n]) -> int64[n], NO_ROW if unknown
+    rows: Callable[[Int64], Int64]
+    # -> the rows of tasks that wait, ascending
+    waiting: Callable[[], Int64]
+    # (task int64[n], all known) -> which of them wait, as indices
+    still_waiting: Callable[[Int64], Int64]
+    # -> when the patience of the first waiting task that has some ends; 0: none has
+    first_end_of_patience: Callable[[], int]
+
+    # (unit int64[R]) -> whether all tasks that wait request just that
+    waiting_ask_for: Callable[[Int64], bool]
+    # (row int64[n]) -> what they request, int64[n, R]
+    requests: Callable[[Int64], Int64]
+    # (row int64[n]) -> their gangs, int64[n]
+    gangs: Callable[[Int64], Int64]
+
+    def batch(self, row: Int64) -> TaskBatch:
+        """The tasks of these rows, int64[n]."""
+        return TaskBatch(*self.columns(row))
+
 
 UNSCHEDULED = np.iinfo(np.int64).min  # a task's destination when its flow goes to U_j
 
@@ -32,7 +168,7 @@ class JoiningTasks(NamedTuple):
 
 class SolverGraph:
     """Adds nodes and arcs to an incremental solver, and keeps whose arcs they are
-    (native/flow_arcs.hpp).
+    (native/flow_graph.hpp).
 
     added: nodes and arcs added in the current round. altered: capacities and costs of arcs set in
     it.

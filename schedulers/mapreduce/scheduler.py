@@ -17,17 +17,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from operator import mul
-from typing import Annotated, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from schedulers.capability import Capability
-from schedulers.decision_time import PS_PER_OPERATION
+from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.greedy.scheduler import DECISION, WEIGHTS_PS, GreedyScheduler, PlacementKind
 from schedulers.interface import (
     NONE,
+    Capability,
     ChangeKind,
     PendingReason,
     Plan,
@@ -235,8 +235,7 @@ _ENTERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Tasks:
+class _Tasks(NamedTuple):
     """n tasks to place, in order. Columns as in TaskBatch."""
 
     task: Int64
@@ -249,15 +248,12 @@ class _Tasks:
         return _Tasks(tasks.task, tasks.request, tasks.preference, tasks.gang)
 
     def take(self, rows: NDArray[np.bool_]) -> _Tasks:
-        return _Tasks(self.task[rows], self.request[rows], self.preference[rows], self.gang[rows])
+        columns: Any = (column[rows] for column in self)
+        return _Tasks(*columns)
 
     def join(self, other: _Tasks) -> _Tasks:
-        return _Tasks(
-            np.concatenate([self.task, other.task]),
-            np.concatenate([self.request, other.request]),
-            np.concatenate([self.preference, other.preference]),
-            np.concatenate([self.gang, other.gang]),
-        )
+        pairs: Any = zip(self, other, strict=True)
+        return _Tasks(*(np.concatenate(pair) for pair in pairs))
 
 
 class MapReduceScheduler:

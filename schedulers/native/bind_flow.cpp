@@ -6,16 +6,18 @@
 #include <memory>
 #include <optional>
 
-#include "flow_arcs.hpp"
+#include "bound_types.hpp"
+#include "flow_graph.hpp"
 #include "flow_placements.hpp"
 #include "shared_state/native/column.hpp"
-#include "task_table.hpp"
+#include "schedulers/native/flow_graph.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
 using agora::array_of;
+using agora::arrays;
 using agora::Column;
 using agora::FlowArcs;
 using agora::GrowingColumn;
@@ -23,6 +25,7 @@ using agora::int64_column;
 using agora::length_of;
 using agora::SegmentArcs;
 using agora::TaskTable;
+using agora::with_arrays;
 
 // A read-only array on a column's memory. A table that has grown since has other memory.
 template <auto Member>
@@ -59,71 +62,10 @@ void offer(TaskTable& self, nb::handle task, nb::handle job, nb::handle request,
               classes.span()});
 }
 
-void reject(TaskTable& self, nb::handle task) { self.reject(int64_column(task, "task").span()); }
-
-void run(TaskTable& self, nb::handle task, nb::handle machine, nb::handle allocation,
-         int64_t at_us) {
-  const Column<const int32_t> on(machine, "machine", length_of(machine, "machine"));
-  self.run(int64_column(task, "task").span(), on.span(),
-           int64_column(allocation, "allocation").span(), at_us);
-}
-
-void forget(TaskTable& self, nb::handle task) { self.forget(int64_column(task, "task").span()); }
-
 void set_state(TaskTable& self, nb::handle row, int state) {
   if (state < 0 || state > static_cast<int>(agora::TaskState::kEvicting))
     throw std::invalid_argument("state: expected a TaskState");
   self.set_state(int64_column(row, "row").span(), static_cast<agora::TaskState>(state));
-}
-
-nb::tuple begin_update(TaskTable& self, bool preemption) {
-  const TaskTable::Changes changes = self.begin_update(preemption);
-  return nb::make_tuple(array_of(changes.removed), array_of(changes.started),
-                        array_of(changes.joining));
-}
-
-nb::tuple enter_jobs(TaskTable& self, nb::handle row, int64_t quantum_us) {
-  const TaskTable::Entered entered = self.enter_jobs(int64_column(row, "row").span(), quantum_us);
-  return nb::make_tuple(array_of(entered.first_quantum), array_of(entered.lateness));
-}
-
-void name_jobs(TaskTable& self, nb::handle node, nb::handle arc) {
-  self.jobs.name(int64_column(node, "node").span(), int64_column(arc, "arc").span());
-}
-
-nb::tuple open_jobs(const TaskTable& self) {
-  const auto open = self.jobs.open();
-  return nb::make_tuple(array_of(open.node), array_of(open.arc), array_of(open.first_quantum));
-}
-
-nb::object job_node(const TaskTable& self, nb::handle row) {
-  return array_of(self.job_nodes(int64_column(row, "row").span()));
-}
-
-void set_node(TaskTable& self, nb::handle row, nb::handle node) {
-  self.set_node(int64_column(row, "row").span(), int64_column(node, "node").span());
-}
-
-void set_running_arc(TaskTable& self, nb::handle row, nb::handle arc, nb::handle cost) {
-  self.set_running_arc(int64_column(row, "row").span(), int64_column(arc, "arc").span(),
-                       int64_column(cost, "cost").span());
-}
-
-void set_patience(TaskTable& self, nb::handle row, nb::handle arc, nb::handle ends_us) {
-  self.set_patience(int64_column(row, "row").span(), int64_column(arc, "arc").span(),
-                    int64_column(ends_us, "ends_us").span());
-}
-
-nb::object end_patience(TaskTable& self, nb::handle started, int64_t now_us) {
-  return array_of(self.end_patience(int64_column(started, "started").span(), now_us));
-}
-
-nb::object rows(const TaskTable& self, nb::handle task) {
-  return array_of(self.rows_of(int64_column(task, "task").span()));
-}
-
-nb::object still_waiting(const TaskTable& self, nb::handle task) {
-  return array_of(self.still_waiting(int64_column(task, "task").span()));
 }
 
 template <class T>
@@ -143,10 +85,6 @@ nb::tuple columns(const TaskTable& self, nb::handle row) {
                         gather(self.priority, of.span()), gather(self.submit_us, of.span()),
                         gather(self.preference, of.span()), gather(self.gang, of.span()),
                         gather(self.task_class, of.span()));
-}
-
-bool waiting_ask_for(const TaskTable& self, nb::handle unit) {
-  return self.waiting_ask_for(int64_column(unit, "unit").span());
 }
 
 nb::object requests(const TaskTable& self, nb::handle row) {
@@ -175,55 +113,15 @@ nb::tuple join(FlowArcs& self, nb::handle row, nb::handle node, nb::handle arc_t
   const FlowArcs::New added =
       self.join({rows.span(), nodes.span(), tasks.span(), heads.span(), costs.span(),
                  waiting.span(), prices.span(), machines.span(), aggregators.span()});
-  return nb::make_tuple(array_of(added.tail), array_of(added.head), array_of(added.cost));
-}
-
-void name_arcs(FlowArcs& self, nb::handle arc) { self.name(int64_column(arc, "arc").span()); }
-
-void add_of_tasks(FlowArcs& self, nb::handle arc, nb::handle row, nb::handle head) {
-  self.add_of_tasks(int64_column(arc, "arc").span(), int64_column(row, "row").span(),
-                    int64_column(head, "head").span());
-}
-
-void add_inner(FlowArcs& self, nb::handle arc, nb::handle inner) {
-  self.add_inner(int64_column(arc, "arc").span(), int64_column(inner, "inner").span());
-}
-
-void add_others(FlowArcs& self, nb::handle arc) {
-  self.add_others(int64_column(arc, "arc").span());
-}
-
-void take_flow(FlowArcs& self, nb::handle arc, nb::handle flow, nb::handle inner_flow) {
-  const Column<int64_t> sums(inner_flow, "inner_flow", length_of(inner_flow, "inner_flow"));
-  self.take_flow(int64_column(arc, "arc").span(), int64_column(flow, "flow").span(), sums.span());
-}
-
-nb::object next_hop(const FlowArcs& self, nb::handle row) {
-  return array_of(self.next_hop(int64_column(row, "row").span()));
-}
-
-nb::object destination(const FlowArcs& self, nb::handle row) {
-  return array_of(self.destination(int64_column(row, "row").span()));
-}
-
-nb::tuple sent(const FlowArcs& self, nb::handle row) {
-  const FlowArcs::Sent found = self.sent(int64_column(row, "row").span());
-  return nb::make_tuple(array_of(found.row), array_of(found.head));
-}
-
-nb::tuple lists(const FlowArcs& self, nb::handle row) {
-  const FlowArcs::OfTasks found = self.lists(int64_column(row, "row").span());
-  return nb::make_tuple(array_of(found.task), array_of(found.arc), array_of(found.head),
-                        array_of(found.cost));
+  return arrays(added.tail, added.head, added.cost);
 }
 
 nb::tuple set(SegmentArcs& self, nb::handle cost, nb::handle slots, nb::handle free,
               nb::handle units, nb::handle row, size_t levels) {
-  const size_t machines = agora::length_of(slots, "slots");
-  const Column<const int64_t> costs(cost, "cost", machines, levels);
-  const Column<const int64_t> all(slots, "slots", machines), left(free, "free", machines),
-      unused(units, "units", machines);
-  const Column<const int64_t> rows(row, "row", agora::length_of(row, "row"));
+  const size_t machines = length_of(slots, "slots");
+  const Column<const int64_t> costs(cost, "cost", machines, levels), all(slots, "slots", machines),
+      left(free, "free", machines), unused(units, "units", machines),
+      rows = int64_column(row, "row");
   agora::SegmentChanges found;
   {
     nb::gil_scoped_release release;
@@ -231,13 +129,8 @@ nb::tuple set(SegmentArcs& self, nb::handle cost, nb::handle slots, nb::handle f
         {levels, {costs.data(), machines * levels}, all.span(), left.span(), unused.span()},
         rows.span());
   }
-  return nb::make_tuple(array_of(found.new_machine), array_of(found.new_capacity),
-                        array_of(found.new_cost), array_of(found.arc), array_of(found.capacity),
-                        array_of(found.cost));
-}
-
-void name_segments(SegmentArcs& self, nb::handle arc) {
-  self.name(Column<const int64_t>(arc, "arc", agora::length_of(arc, "arc")).span());
+  return arrays(found.new_machine, found.new_capacity, found.new_cost, found.arc, found.capacity,
+                found.cost);
 }
 
 nb::object units_in(nb::handle resources, nb::handle unit, int64_t most) {
@@ -247,44 +140,6 @@ nb::object units_in(nb::handle resources, nb::handle unit, int64_t most) {
   const agora::NewArray<int64_t> units(machines);
   agora::units_in({rows.data(), machines * dimensions}, one.span(), most, units.span());
   return units.object();
-}
-
-nb::object ranges(nb::handle begin, nb::handle size) {
-  return array_of(
-      agora::ranges(int64_column(begin, "begin").span(), int64_column(size, "size").span()));
-}
-
-nb::object listed_arcs(nb::handle offsets, nb::handle head, nb::handle cost, nb::handle row,
-                       nb::handle set) {
-  const agora::ListedArcs arcs =
-      agora::listed_arcs(int64_column(offsets, "offsets").span(), int64_column(head, "head").span(),
-                         int64_column(cost, "cost").span(), int64_column(row, "row").span(),
-                         int64_column(set, "set").span());
-  return nb::make_tuple(array_of(arcs.row), array_of(arcs.head), array_of(arcs.cost));
-}
-
-nb::object entries_of(nb::handle offsets, nb::handle order, nb::handle row) {
-  return array_of(agora::entries_of(int64_column(offsets, "offsets").span(),
-                                    int64_column(order, "order").span(),
-                                    int64_column(row, "row").span()));
-}
-
-nb::object differing(nb::handle a, nb::handle b) {
-  return array_of(agora::differing(int64_column(a, "a").span(), int64_column(b, "b").span()));
-}
-
-nb::object without_node(nb::handle head, nb::handle node) {
-  return array_of(
-      agora::without_node(int64_column(head, "head").span(), int64_column(node, "node").span()));
-}
-
-nb::object cycle_among(nb::handle tail, nb::handle head) {
-  return array_of(
-      agora::cycle_among(int64_column(tail, "tail").span(), int64_column(head, "head").span()));
-}
-
-int64_t first_outside(nb::handle column, int64_t lowest, int64_t highest) {
-  return agora::first_outside(int64_column(column, "column").span(), lowest, highest);
 }
 
 nb::tuple flow_placements(const agora::ClusterView& view, nb::handle head, nb::handle request,
@@ -338,7 +193,7 @@ nb::tuple flow_placements(const agora::ClusterView& view, nb::handle head, nb::h
     nb::gil_scoped_release release;
     found = agora::flow_placements(view, flow, stream);
   }
-  return nb::make_tuple(array_of(found.solved), array_of(found.chosen));
+  return arrays(found.solved, found.chosen);
 }
 
 nb::object fit_together(nb::handle task, nb::handle priority, nb::handle request,
@@ -367,27 +222,39 @@ void bind_flow(nb::module_& module) {
   nb::class_<TaskTable>(module, "TaskTable")
       .def(nb::init<size_t>(), nb::arg("dimensions"))
       .def("offer_columns", &offer)
-      .def("reject", &reject)
-      .def("run", &run)
-      .def("forget", &forget)
+      .def("reject", with_arrays(&TaskTable::reject, {"task"}))
+      .def("run", with_arrays(&TaskTable::run, {"task", "machine", "allocation", "at_us"}))
+      .def("forget", with_arrays(&TaskTable::forget, {"task"}))
       .def("set_state", &set_state)
-      .def("begin_update", &begin_update)
+      .def("begin_update",
+           [](TaskTable& self, bool preemption) {
+             const TaskTable::Changes changes = self.begin_update(preemption);
+             return arrays(changes.removed, changes.started, changes.joining);
+           })
       .def("end_update", &TaskTable::end_update)
-      .def("enter_jobs", &enter_jobs)
-      .def("name_jobs", &name_jobs)
+      .def("enter_jobs",
+           [](TaskTable& self, nb::handle row, int64_t quantum_us) {
+             const auto entered = self.enter_jobs(int64_column(row, "row").span(), quantum_us);
+             return arrays(entered.first_quantum, entered.lateness);
+           })
+      .def("name_jobs", with_arrays(&TaskTable::name_jobs, {"node", "arc"}))
       .def("close_empty_jobs", [](TaskTable& self) { return array_of(self.jobs.close_empty()); })
-      .def("open_jobs", &open_jobs)
-      .def("job_node", &job_node)
-      .def("set_node", &set_node)
-      .def("set_running_arc", &set_running_arc)
-      .def("set_patience", &set_patience)
-      .def("end_patience", &end_patience)
+      .def("open_jobs",
+           [](const TaskTable& self) {
+             const auto open = self.jobs.open();
+             return arrays(open.node, open.arc, open.first_quantum);
+           })
+      .def("job_node", with_arrays(&TaskTable::job_nodes, {"row"}))
+      .def("set_node", with_arrays(&TaskTable::set_node, {"row", "node"}))
+      .def("set_running_arc", with_arrays(&TaskTable::set_running_arc, {"row", "arc", "cost"}))
+      .def("set_patience", with_arrays(&TaskTable::set_patience, {"row", "arc", "ends_us"}))
+      .def("end_patience", with_arrays(&TaskTable::end_patience, {"started", "now_us"}))
       .def("first_end_of_patience", &TaskTable::first_end_of_patience)
-      .def("rows", &rows)
-      .def("waiting", [](const TaskTable& self) { return array_of(self.waiting()); })
-      .def("still_waiting", &still_waiting)
+      .def("rows", with_arrays(&TaskTable::rows_of, {"task"}))
+      .def("waiting", with_arrays(&TaskTable::waiting, {}))
+      .def("still_waiting", with_arrays(&TaskTable::still_waiting, {"task"}))
       .def("columns", &columns)
-      .def("waiting_ask_for", &waiting_ask_for)
+      .def("waiting_ask_for", with_arrays(&TaskTable::waiting_ask_for, {"unit"}))
       .def("requests", &requests)
       .def("gangs", &gangs)
       .def_prop_ro("capacity", &TaskTable::rows)
@@ -406,32 +273,43 @@ void bind_flow(nb::module_& module) {
   nb::class_<FlowArcs>(module, "FlowArcs")
       .def(nb::init<>())
       .def("join", &join)
-      .def("name", &name_arcs)
-      .def("add_of_tasks", &add_of_tasks)
-      .def("add_inner", &add_inner)
-      .def("add_others", &add_others)
-      .def("take_flow", &take_flow)
-      .def("next_hop", &next_hop)
-      .def("destination", &destination)
-      .def("sent", &sent)
-      .def("lists", &lists);
-
+      .def("name", with_arrays(&FlowArcs::name, {"arc"}))
+      .def("add_of_tasks", with_arrays(&FlowArcs::add_of_tasks, {"arc", "row", "head"}))
+      .def("add_inner", with_arrays(&FlowArcs::add_inner, {"arc", "inner"}))
+      .def("add_others", with_arrays(&FlowArcs::add_others, {"arc"}))
+      .def("take_flow", with_arrays(&FlowArcs::take_flow, {"arc", "flow", "inner_flow"}))
+      .def("next_hop", with_arrays(&FlowArcs::next_hop, {"row"}))
+      .def("destination", with_arrays(&FlowArcs::destination, {"row"}))
+      .def("sent",
+           [](const FlowArcs& self, nb::handle row) {
+             const FlowArcs::Sent found = self.sent(int64_column(row, "row").span());
+             return arrays(found.row, found.head);
+           })
+      .def("lists", [](const FlowArcs& self, nb::handle row) {
+        const FlowArcs::OfTasks found = self.lists(int64_column(row, "row").span());
+        return arrays(found.task, found.arc, found.head, found.cost);
+      });
   nb::class_<SegmentArcs>(module, "SegmentArcs")
       .def(nb::init<size_t>(), nb::arg("machines"))
       .def("set", &set)
-      .def("name", &name_segments);
+      .def("name", with_arrays(&SegmentArcs::name, {"arc"}));
 
   module.def("units_in", &units_in);
-  module.def("ranges", &ranges);
-  module.def("listed_arcs", &listed_arcs);
-  module.def("entries_of", &entries_of);
-  module.def("differing", &differing);
-  module.def("without_node", &without_node);
-  module.def("cycle_among", &cycle_among);
-  module.def("first_outside", &first_outside);
-
+  module.def("ranges", with_arrays(&agora::ranges, {"begin", "size"}));
+  module.def("listed_arcs", [](nb::handle offsets, nb::handle head, nb::handle cost, nb::handle row,
+                               nb::handle set) {
+    const agora::ListedArcs arcs =
+        agora::listed_arcs(int64_column(offsets, "offsets").span(),
+                           int64_column(head, "head").span(), int64_column(cost, "cost").span(),
+                           int64_column(row, "row").span(), int64_column(set, "set").span());
+    return arrays(arcs.row, arcs.head, arcs.cost);
+  });
+  module.def("entries_of", with_arrays(&agora::entries_of, {"offsets", "order", "row"}));
+  module.def("differing", with_arrays(&agora::differing, {"a", "b"}));
+  module.def("without_node", with_arrays(&agora::without_node, {"head", "node"}));
+  module.def("cycle_among", with_arrays(&agora::cycle_among, {"tail", "head"}));
+  module.def("first_outside", with_arrays(&agora::first_outside, {"column", "lowest", "highest"}));
   module.def("flow_placements", &flow_placements);
-
   module.def("fit_together", &fit_together);
   module.def("in_whole_gangs", &in_whole_gangs);
 }

@@ -10,16 +10,16 @@
 #include <stdexcept>
 #include <vector>
 
-#include "bound_planner.hpp"
+#include "bound_types.hpp"
 #include "placer.hpp"
-#include "plan_check.hpp"
+#include "schedulers/native/contract.hpp"
 #include "shared_state/native/column.hpp"
+#include "contract.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
-using agora::array_of;
 using agora::BoundCatalog;
 using agora::BoundDecisionClock;
 using agora::BoundGreedyPlanner;
@@ -42,6 +42,7 @@ using agora::PendingTasks;
 using agora::quality_of;
 using agora::ranking_of;
 using agora::span_of;
+using agora::with_arrays;
 
 nb::tuple placement_cost(In<int64_t> machine_offsets, In<int32_t> machine, In<int64_t> machine_cost,
                          In<int64_t> rack_offsets, In<int32_t> rack, In<int64_t> rack_cost,
@@ -187,7 +188,7 @@ void bind_place(nb::module_& module) {
            nb::arg("request"), nb::arg("preference"), nb::arg("gang"))
       .def("columns_of", &columns_of);
   nb::class_<BoundGreedyPlanner>(module, "GreedyPlanner",
-                                 "A greedy placer of tasks by id; see greedy_planner.hpp.")
+                                 "A greedy placer of tasks by id; see placer.hpp.")
       .def(
           nb::init<nb::object, const BoundTaskColumns&, int, bool, const std::array<int64_t, 4>&>(),
           nb::arg("catalog"), nb::arg("table"), nb::arg("kind"), nb::arg("preferred_first"),
@@ -196,7 +197,7 @@ void bind_place(nb::module_& module) {
            nb::arg("partition_order"), nb::arg("ranking"), nb::arg("quality"), nb::arg("stream"),
            nb::arg("prices").none(),
            "Places tasks (int64[n], ids) and takes the claims of those that found a place out of\n"
-           "the view. Returns the plan (bound_planner.hpp, arrays_of) and its counted work.");
+           "the view. Returns the plan (bound_types.hpp, arrays_of) and its counted work.");
   nb::class_<BoundUnplaceableUnits>(module, "UnplaceableUnits")
       .def(nb::init<agora::In<int64_t>, agora::In<int64_t>, agora::In<int64_t>,
                     agora::In<int64_t>>(),
@@ -204,7 +205,7 @@ void bind_place(nb::module_& module) {
       .def("among", &among, nb::arg("task"), nb::arg("now_us"));
 
   nb::class_<BoundDecisionClock>(module, "DecisionClock",
-                                 "How long decisions take; see decision_clock.hpp.")
+                                 "How long decisions take; see contract.hpp.")
       .def("duration_us",
            [](const BoundDecisionClock& self, int64_t tasks, int64_t service_tasks,
               int64_t partitions_scanned, int64_t operations, int64_t elapsed_ns,
@@ -236,20 +237,11 @@ void bind_place(nb::module_& module) {
            [](PendingTasks* self, size_t tasks, nb::handle gang) {
              new (self) PendingTasks(tasks, int64_column(gang, "gang").span());
            })
-      .def("take_round",
-           [](PendingTasks& self, nb::handle offered, nb::handle claimed, nb::handle pending) {
-             return self.take_round(int64_column(offered, "offered").span(),
-                                    int64_column(claimed, "claimed").span(),
-                                    int64_column(pending, "pending").span());
-           })
-      .def("rejected", [](PendingTasks& self,
-                          nb::handle task) { self.rejected(int64_column(task, "task").span()); })
-      .def("adopted", [](PendingTasks& self,
-                         nb::handle task) { self.adopted(int64_column(task, "task").span()); })
-      .def("all", [](const PendingTasks& self) { return array_of(self.all()); })
+      .def("take_round", with_arrays(&PendingTasks::take_round, {"offered", "claimed", "pending"}))
+      .def("rejected", with_arrays(&PendingTasks::rejected, {"task"}))
+      .def("adopted", with_arrays(&PendingTasks::adopted, {"task"}))
+      .def("all", with_arrays(&PendingTasks::all, {}))
       .def("count", &PendingTasks::count)
-      .def("in_gang", [](const PendingTasks& self, nb::handle gang) {
-        return array_of(self.in_gang(int64_column(gang, "gang").span()));
-      });
+      .def("in_gang", with_arrays(&PendingTasks::in_gang, {"gang"}));
   module.def("first_differing_claim", &first_differing_claim);
 }

@@ -4,17 +4,18 @@
 
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
-#include "bound_catalog.hpp"
+#include "bound_types.hpp"
 #include "estimators.hpp"
-#include "optimum.hpp"
+#include "schedulers/native/objective.hpp"
 #include "shared_state/native/column.hpp"
+#include "objective.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
+using agora::array_of;
 using agora::BestPlacement;
 using agora::CatalogColumns;
 using agora::Column;
@@ -30,15 +31,8 @@ struct BoundDemand {
   OfferedDemand demand;
 };
 
-template <typename T>
-nb::object copy_of(std::span<const T> values, size_t width = 0) {
-  const NewArray<T> array(width ? values.size() / width : values.size(), width);
-  std::copy(values.begin(), values.end(), array.data());
-  return array.object();
-}
-
 void offered(BoundDemand& self, nb::handle task, nb::handle preference, nb::handle request) {
-  const size_t count = agora::length_of(task, "task");
+  const size_t count = length_of(task, "task");
   const Column<const int64_t> ids(task, "task", count);
   const Column<const int32_t> sets(preference, "preference", count);
   const Column<const int64_t> requests(request, "request", count, self.demand.dimensions());
@@ -46,7 +40,7 @@ void offered(BoundDemand& self, nb::handle task, nb::handle preference, nb::hand
 }
 
 void learn(BoundDemand& self, nb::handle preference, nb::handle tasks, nb::handle squares) {
-  const size_t count = agora::length_of(preference, "preference");
+  const size_t count = length_of(preference, "preference");
   const Column<const int32_t> sets(preference, "preference", count);
   const Column<const int64_t> of_set(tasks, "tasks", count), squared(squares, "squares", count);
   self.demand.learn(sets.span(), of_set.span(), squared.span());
@@ -75,7 +69,7 @@ nb::object implied_cost(int64_t load, int64_t slots, int64_t gain, size_t levels
 
 nb::tuple update_implied_prices(nb::handle price, nb::handle load_before, nb::handle gain_before,
                                 nb::handle load, nb::handle slots, nb::handle gain, size_t levels) {
-  const size_t machines = agora::length_of(load, "load");
+  const size_t machines = length_of(load, "load");
   const Column<int64_t> prices(price, "price", machines, levels);
   const Column<int64_t> loads_before(load_before, "load_before", machines);
   const Column<int64_t> gains_before(gain_before, "gain_before", machines);
@@ -110,11 +104,7 @@ void bind_prices(nb::module_& module) {
            nb::arg("samples"))
       .def("offered", &offered)
       .def("share", [](BoundDemand& self) { self.demand.share(); })
-      .def("take_new",
-           [](BoundDemand& self) {
-             const std::vector<int64_t> task = self.demand.take_new();
-             return copy_of(std::span<const int64_t>(task));
-           })
+      .def("take_new", [](BoundDemand& self) { return array_of(self.demand.take_new()); })
       .def("learn", &learn)
       .def("advance",
            [](BoundDemand& self, int64_t keep) {
@@ -124,15 +114,15 @@ void bind_prices(nb::module_& module) {
       .def("pool", [](BoundDemand& self) { self.demand.pool(); })
       .def_prop_ro("total", [](const BoundDemand& self) { return self.demand.total(); })
       .def_prop_ro("tasks", [](const BoundDemand& self) { return self.demand.tasks(); })
-      .def_prop_ro("demand", [](const BoundDemand& self) { return copy_of(self.demand.demand()); })
+      .def_prop_ro("demand", [](const BoundDemand& self) { return array_of(self.demand.demand()); })
       .def_prop_ro("members",
-                   [](const BoundDemand& self) { return copy_of(self.demand.members()); })
+                   [](const BoundDemand& self) { return array_of(self.demand.members()); })
       .def_prop_ro("recent_requests",
                    [](const BoundDemand& self) {
-                     return copy_of(self.demand.recent_requests(), self.demand.dimensions());
+                     return array_of(self.demand.recent_requests(), self.demand.dimensions());
                    })
       .def_prop_ro("recent_sets",
-                   [](const BoundDemand& self) { return copy_of(self.demand.recent_sets()); })
+                   [](const BoundDemand& self) { return array_of(self.demand.recent_sets()); })
       .def("gain", &gain)
       .def("mean_gain", [](const BoundDemand& self) { return self.demand.mean_gain(); })
       .def("load", &load);

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "catalog.hpp"
+#include "objective.hpp"
 
 namespace agora {
 

@@ -35,7 +35,7 @@
 // level and elsewhere by itself. Prices may be those of placements on other than listed machines
 // alone. Weighted sampling knows no prices.
 //
-// A task whose set is a constraint (catalog.hpp) takes what the set lists or nothing.
+// A task whose set is a constraint (objective.hpp) takes what the set lists or nothing.
 //
 // A task that `waits` takes a listed machine or none, at any of their costs (delay scheduling).
 // With `preferred_first` there are two passes: in the first, every task whose set lists machines
@@ -53,6 +53,7 @@
 // stream key.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -60,16 +61,120 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "catalog.hpp"
+#include "objective.hpp"
 #include "priced_rows.hpp"
-#include "price_tree.hpp"
-#include "ranked_rows.hpp"
 #include "shared_state/native/random.hpp"
 #include "shared_state/native/view.hpp"
 
 namespace agora {
+
+struct RankedRow {
+  int64_t rank;  // lowest first
+  int32_t row;
+  int16_t price = 0;  // before all, lowest first: a rank (priced_rows.hpp), 0 without prices
+
+  bool same_place(const RankedRow& other) const {
+    return rank == other.rank && price == other.price;
+  }
+  std::pair<int16_t, int64_t> place() const { return {price, rank}; }
+};
+
+// Open rows by room: for best fit and load spreading, whose plans take the extreme row again and
+// again.
+//
+//   heap   the first rows in order, with their ties; rows up to a limit
+//   rest   the other rows, beyond the limit and in no order; most plans never come to them
+//
+// Building is O(open rows). Afterwards a pick is O(log): a row whose room changed is pushed again
+// with its new rank, and what lies there with an old rank, or of a row no longer open, is dropped
+// when it comes first. When the heap is empty, the first of the rest move into it.
+class RankedRows {
+ public:
+  bool built() const { return built_; }
+  void clear() {
+    heap_.clear();
+    rest_.clear();
+    built_ = false;
+  }
+  // Filling: add() each row, then build().
+  void add(const RankedRow& row) { rest_.push_back(row); }
+  // Rows of the same price and rank come in the order of their hashes; without a salt, lowest
+  // first.
+  void build(std::optional<uint64_t> salt) {
+    salt_ = salt;
+    built_ = true;
+    refill();
+  }
+  void push(const RankedRow& row) {
+    if (row.place() > limit_) return rest_.push_back(row);
+    heap_.push_back(with_tie(row));
+    std::push_heap(heap_.begin(), heap_.end(), Later{});
+  }
+  bool empty() const { return heap_.empty(); }  // the rest is then, too
+  const RankedRow& first() const { return heap_.front(); }
+  void pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), Later{});
+    heap_.pop_back();
+    if (heap_.empty()) refill();
+  }
+
+ private:
+  static constexpr size_t kFewest = 32;  // rows that are worth a pass over the rest
+  static constexpr size_t kShare = 16;
+  static constexpr std::pair<int16_t, int64_t> kNoLimit{INT16_MAX, INT64_MAX};
+
+  struct Tied : RankedRow {
+    uint64_t tie;
+  };
+  // (an object, so that the heap's loops compare without a call)
+  struct Later {
+    bool operator()(const Tied& a, const Tied& b) const {
+      if (a.price != b.price) return a.price > b.price;
+      if (a.rank != b.rank) return a.rank > b.rank;
+      if (a.tie != b.tie) return a.tie > b.tie;
+      return a.row > b.row;
+    }
+  };
+
+  Tied with_tie(const RankedRow& row) const {
+    return {row, salt_ ? hash64(row.row, *salt_) : uint64_t{0}};
+  }
+
+  // Requires: the heap is empty.
+  void refill() {
+    limit_ = next_limit();
+    const auto end = std::partition(rest_.begin(), rest_.end(),
+                                    [this](const RankedRow& row) { return row.place() > limit_; });
+    for (auto row = end; row != rest_.end(); ++row) heap_.push_back(with_tie(*row));
+    std::make_heap(heap_.begin(), heap_.end(), Later{});
+    rest_.erase(end, rest_.end());
+  }
+
+  // The first place, if enough rows have it; else one that a sixteenth of the rows come up to.
+  std::pair<int16_t, int64_t> next_limit() {
+    const auto earlier = [](const RankedRow& a, const RankedRow& b) {
+      return a.place() < b.place();
+    };
+    const size_t wanted = std::max(kFewest, rest_.size() / kShare);
+    if (rest_.size() <= 2 * wanted) return kNoLimit;
+    const auto first = std::min_element(rest_.begin(), rest_.end(), earlier)->place();
+    const auto have_it = std::count_if(rest_.begin(), rest_.end(),
+                                       [&](const RankedRow& row) { return row.place() == first; });
+    if (static_cast<size_t>(have_it) >= kFewest) return first;
+    const auto last = rest_.begin() + static_cast<std::ptrdiff_t>(wanted) - 1;
+    std::nth_element(rest_.begin(), last, rest_.end(), earlier);
+    return last->place();
+  }
+
+  std::vector<Tied> heap_;
+  std::vector<RankedRow> rest_;
+  std::pair<int16_t, int64_t> limit_ = kNoLimit;  // of the heap's rows; the rest's lie beyond it
+  std::optional<uint64_t> salt_;
+  bool built_ = false;
+};
 
 enum class PartitionRanking : int {
   Optimistic = 0,
@@ -310,5 +415,102 @@ struct WaitingTasks {
 };
 int64_t may_be_placed(const ClusterView& view, const Catalog& catalog, const WaitingTasks& tasks,
                       bool* may);
+
+// Picoseconds of counted work in an operation (schedulers.decision_clock.PS_PER_OPERATION).
+constexpr int64_t kPsPerOperation = 100'000;
+
+// The columns of the task table that placing reads, by task id. Borrowed. A column of one value may
+// repeat it with a stride of 0, so no column is expected to be contiguous; strides count entries.
+struct PlacingColumns {
+  size_t tasks;
+  size_t dimensions;
+  const int64_t* request;  // [tasks, dimensions]
+  int64_t request_row_stride;
+  int64_t request_stride;
+  const int32_t* preference;
+  int64_t preference_stride;
+  const int64_t* gang;
+  int64_t gang_stride;
+};
+
+// Those of some tasks, [n] each, one after the other; request is [n, R].
+struct OfferedTasks {
+  std::vector<int64_t> request;
+  std::vector<int32_t> preference;
+  std::vector<int64_t> gang;
+
+  // Throws std::invalid_argument for a task that does not exist.
+  void read(const PlacingColumns& table, std::span<const int64_t> task);
+};
+
+// What a plan depends on besides tasks and view (schedulers.interface.PlanContext).
+struct PlanContext {
+  uint64_t stream;
+  PartitionRanking ranking;
+  PartitionQuality quality;
+  std::span<const int32_t> partition_order;  // the freshest first
+};
+
+// A plan about n tasks whose k claims have been taken out of the view.
+struct ClaimedPlan {
+  std::vector<int64_t> task;  // the claims, in the order of the tasks
+  std::vector<int32_t> machine;
+  std::vector<int64_t> request;  // [k, R]
+  std::vector<int64_t> gang;
+  std::vector<int64_t> synced_us;         // when the partition of each claim's machine was synced
+  std::vector<int64_t> pending;           // [n - k], in their order, those too large at the end
+  std::vector<int8_t> pending_reason;     // schedulers.interface.PendingReason
+  int64_t ticket = -1;                    // of the claims in the view
+  size_t too_large = 0;                   // tasks that were not offered, because nothing holds them
+  std::array<int64_t, 4> counted_work{};  // plans (1), tasks, rows looked at, rows ranked
+  int64_t operations = 0;
+  int64_t partitions_scanned = 0;
+
+  // Whether it claims all tasks that it is about, in their order.
+  bool in_full() const { return pending.empty(); }
+};
+
+// A greedy placer as an agent calls it: it looks up the tasks that a round is about, finds places
+// for them (placer.hpp), checks that they fit, and takes their claims out of the view.
+//
+//   ids ── columns of the task table ── place() ── claims ── view.claim()
+//                                          └───── left waiting: pending, with the reason
+//
+// A plan needs nothing of Python: no slot prices, no patience, no preemption.
+// (schedulers.greedy.scheduler.GreedyScheduler gives prices besides, which it has learned in
+// Python.)
+class GreedyPlanner {
+ public:
+  // weights_ps: of counted_work. preferred_first: whether every task that can have a preferred
+  // machine gets one before the others are placed.
+  GreedyPlanner(const Catalog& catalog, const PlacingColumns& table, PlacementKind kind,
+                bool preferred_first, const std::array<int64_t, 4>& weights_ps)
+      : catalog_(catalog),
+        table_(table),
+        kind_(kind),
+        preferred_first_(preferred_first),
+        weights_ps_(weights_ps) {}
+
+  // task: n ids. never: which of them can never be placed (UnplaceableUnits), [n] or empty: none.
+  // prices: none: no placement has a price.
+  // Throws std::invalid_argument, with the view as it was, for input out of range.
+  ClaimedPlan plan_and_claim(ClusterView& view, std::span<const int64_t> task,
+                             const PlanContext& context, std::span<const uint8_t> never = {},
+                             PricedRows* prices = nullptr);
+
+ private:
+  void place_offered(ClusterView& view, std::span<const int64_t> task, const PlanContext& context,
+                     PricedRows* prices, ClaimedPlan& plan);
+
+  const Catalog& catalog_;
+  const PlacingColumns table_;
+  const PlacementKind kind_;
+  const bool preferred_first_;
+  const std::array<int64_t, 4> weights_ps_;
+  // of the round being planned
+  OfferedTasks tasks_;
+  std::vector<int64_t> offered_;
+  std::vector<int32_t> found_;
+};
 
 }  // namespace agora

@@ -20,8 +20,7 @@ from pydantic import BaseModel
 from schedulers.conformance import located, require
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import DemandCounts, SlotPrices
-from schedulers.prices.options import CheckedEstimator, CheckedLearner, checked
-from schedulers.prices.registry import SlotPriceSpec
+from schedulers.prices.registry import CheckedEstimator, CheckedLearner, SlotPriceSpec, checked
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.random import Stream, stream_key

@@ -49,7 +49,7 @@ class SlotPriceEstimator(Protocol):
 
     Attributes:
         operations: Counted work of the last call of update(), in units of
-            decision_time.PS_PER_OPERATION; 0 if it looked at nothing anew.
+            decision_clock.PS_PER_OPERATION; 0 if it looked at nothing anew.
     """
 
     operations: int

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from flowsolver import UNBOUNDED, FlowNetwork, IncrementalSolver, Status
 from schedulers import _native
-from schedulers.decision_time import PS_PER_OPERATION
+from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import SlotPrices, no_prices
 from schedulers.prices.periodic import (

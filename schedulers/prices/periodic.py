@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from schedulers import _native
-from schedulers.decision_time import PS_PER_OPERATION
+from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.interface import SchedulerEnvironment
 from schedulers.objective import native_columns
 from schedulers.prices.interface import DemandCounts, SlotPrices, no_prices

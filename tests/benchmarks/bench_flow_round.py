@@ -21,7 +21,7 @@ import pytest
 from ortools.graph.python import min_cost_flow
 
 from flowsolver import FlowNetwork
-from schedulers.flow.kinds import QuincyOptions, build_quincy
+from schedulers.flow.scheduler import QuincyOptions, build_quincy
 from schedulers.interface import (
     ChangeKind,
     PartitionRanking,

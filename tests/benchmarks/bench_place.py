@@ -20,7 +20,7 @@ from schedulers import registry
 from schedulers.greedy.scheduler import GreedyScheduler
 from schedulers.interface import PartitionRanking, PlanContext, Scheduler, SchedulerEnvironment
 from schedulers.prices.interface import SlotPrices
-from schedulers.prices.options import PriceOptions
+from schedulers.prices.registry import PriceOptions
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch

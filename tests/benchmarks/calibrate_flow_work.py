@@ -20,13 +20,15 @@ from dataclasses import astuple, dataclass, fields
 import numpy as np
 
 from experiments.workloads.synthetic import SyntheticOptions, generate
-from schedulers.flow.kinds import (
+from schedulers.flow.scheduler import (
+    WEIGHTS_PS,
+    FlowScheduler,
     LoadSpreadingOptions,
     QuincyOptions,
+    RoundWork,
     build_load_spreading,
     build_quincy,
 )
-from schedulers.flow.scheduler import WEIGHTS_PS, FlowScheduler, RoundWork
 from schedulers.interface import (
     ChangeKind,
     PartitionRanking,

@@ -18,12 +18,16 @@ import numpy as np
 
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from schedulers import registry
-from schedulers.greedy.patience import WEIGHTS_PS as PATIENT_WEIGHTS_PS
-from schedulers.greedy.patience import PatientScheduler
-from schedulers.greedy.scheduler import PRICED_WEIGHTS_PS, WEIGHTS_PS, GreedyScheduler
+from schedulers.greedy.scheduler import (
+    PATIENT_WEIGHTS_PS,
+    PRICED_WEIGHTS_PS,
+    WEIGHTS_PS,
+    GreedyScheduler,
+    PatientScheduler,
+)
 from schedulers.interface import PartitionRanking, PlanContext, SchedulerEnvironment
 from schedulers.prices.interface import SlotPrices
-from schedulers.prices.options import PriceOptions
+from schedulers.prices.registry import PriceOptions
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from schedulers.decision_time import PS_PER_OPERATION
+from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices import registry
 from schedulers.prices.interface import LearnsPotentials

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "check_observer.hpp"
-#include "engines/race_engine.hpp"
-#include "networks.hpp"
 #include "race.hpp"
+#include "networks.hpp"
 
 namespace flowsolver {
 

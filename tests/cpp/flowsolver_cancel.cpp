@@ -6,10 +6,9 @@
 #include <memory>
 #include <thread>
 
-#include "engine.hpp"
-#include "engines/race_engine.hpp"
-#include "networks.hpp"
+#include "solve.hpp"
 #include "race.hpp"
+#include "networks.hpp"
 
 using namespace flowsolver;
 

@@ -1,12 +1,11 @@
 // Methods, engines and racers that end INFEASIBLE for a feasible network: the missing cut reveals
-// the error, and the network is solved again (proven_infeasibility.hpp).
+// the error, and the network is solved again (solve.hpp).
 #include <algorithm>
 #include <memory>
 #include <vector>
 
-#include "engine.hpp"
-#include "engines/proven_infeasibility.hpp"
-#include "engines/race_engine.hpp"
+#include "solve.hpp"
+#include "race.hpp"
 #include "networks.hpp"
 #include "shortest_path/incremental_ssp.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "check.hpp"
 #include "schedulers/native/flow_placements.hpp"
-#include "schedulers/native/flow_arcs.hpp"
+#include "schedulers/native/flow_graph.hpp"
 
 using namespace agora;
 

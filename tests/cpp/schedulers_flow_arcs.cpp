@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "schedulers/native/flow_arcs.hpp"
+#include "schedulers/native/flow_graph.hpp"
 
 using namespace agora;
 

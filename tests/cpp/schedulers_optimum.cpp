@@ -7,7 +7,7 @@
 
 #include "check.hpp"
 #include "flowsolver/flowsolver.hpp"
-#include "schedulers/native/optimum.hpp"
+#include "schedulers/native/objective.hpp"
 #include "shared_state/native/free_amounts.hpp"
 
 using namespace agora;

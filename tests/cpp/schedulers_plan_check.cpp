@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "schedulers/native/plan_check.hpp"
+#include "schedulers/native/contract.hpp"
 
 using namespace agora;
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "schedulers/native/price_tree.hpp"
+#include "schedulers/native/priced_rows.hpp"
 
 using namespace agora;
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "schedulers/native/ranked_rows.hpp"
+#include "schedulers/native/placer.hpp"
 #include "tests/cpp/check.hpp"
 
 using namespace agora;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "schedulers/native/task_table.hpp"
+#include "schedulers/native/flow_graph.hpp"
 
 using namespace agora;
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedulers.flow.kinds import (
+from schedulers.flow.scheduler import (
     LoadSpreadingOptions,
     QuincyOptions,
     build_load_spreading,

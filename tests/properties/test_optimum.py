@@ -1,5 +1,6 @@
-"""BestPlacement against scipy's assignment on one row per slot, of the relaxation where requests
-differ, and against every placement there is where packing is hard."""
+"""BestPlacement against scipy's assignment on one row per slot, and against every placement there
+is where packing is hard. (The relaxation, where requests differ: tests/cpp/schedulers_optimum.cpp.)
+"""
 
 from __future__ import annotations
 
@@ -72,58 +73,6 @@ def test_alike_tasks_are_assigned_as_well_as_can_be(
     rows, chosen = linear_sum_assignment(cost)
     assert best.exact
     assert best.cost == cost[rows, chosen].sum()
-
-
-def relaxed(
-    catalog: PreferenceCatalog, room: np.ndarray, preference: np.ndarray, request: np.ndarray
-) -> int:
-    """The least cost if each machine takes as many tasks as it has room for the smallest, dimension
-    by dimension, and a task may go wherever one way there is open to it, at its price."""
-    count = len(preference)
-    smallest = np.cumsum(np.sort(request, axis=0), axis=0)
-    fit = (smallest[:, None] <= np.maximum(room, 0)).sum(axis=0).min(axis=1)
-    slot = np.repeat(np.arange(MACHINES), np.where((room > 0).any(axis=1), fit, 0))
-    never = 1 << 30
-    cost = np.full((count, MACHINES), never)
-    for row, one in enumerate(preference):
-        fits_here = fits(request[row], room)
-        if fits_here.any():
-            cost[row] = catalog.elsewhere_cost[one]
-            for at in range(*catalog.rack_offsets[one : one + 2]):
-                there = cell().rack == catalog.rack[at]
-                cost[row, there] = np.minimum(cost[row, there], catalog.rack_cost[at])
-        for at in range(*catalog.machine_offsets[one : one + 2]):
-            machine = catalog.machine[at]
-            if fits_here[machine]:
-                cost[row, machine] = min(cost[row, machine], catalog.machine_cost[at])
-    waits = np.repeat(catalog.unscheduled_cost[preference][:, None], count, axis=1)
-    all_costs = np.concatenate([cost[:, slot], waits], axis=1)
-    rows, chosen = linear_sum_assignment(all_costs)
-    return int(all_costs[rows, chosen].sum())
-
-
-@examples(250)
-@given(st.booleans(), st.data())
-def test_the_relaxation_is_solved_to_its_optimum(ordered: bool, data: st.DataObject) -> None:
-    catalog = data.draw(catalogs(ordered))
-    count = data.draw(st.integers(1, 14))
-    preference = np.array(
-        data.draw(st.lists(st.integers(0, catalog.sets - 1), min_size=count, max_size=count)),
-        np.int32,
-    )
-    kinds = data.draw(
-        st.lists(
-            st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(any), min_size=1, max_size=3
-        )
-    )
-    request = np.array([data.draw(st.sampled_from(kinds)) for _ in range(count)], np.int64)
-    room = np.array(
-        data.draw(
-            st.lists(st.tuples(*[st.integers(-2, 9)] * 2), min_size=MACHINES, max_size=MACHINES)
-        )
-    )
-    best = BestPlacement(cell(2), catalog).cost(room, preference, request)
-    assert best.cost == relaxed(catalog, room, preference, request)
 
 
 def packed(

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedulers.flow import slot_pricing
+from schedulers.flow import machine_arcs
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
 from tests.fixed_prices import FixedPrices, priced_quincy
@@ -67,7 +67,7 @@ def test_every_round_with_prices_is_optimal(data: st.DataObject) -> None:
         else {"price_mode": "paid", "price_weight_permille": weight}
     )
     prices = FixedPrices(price, [slots] * machines)
-    with patch.object(slot_pricing, "RESOLUTION", HIGHEST):
+    with patch.object(machine_arcs, "RESOLUTION", HIGHEST):
         scheduler = priced_quincy(
             spec,
             prices,

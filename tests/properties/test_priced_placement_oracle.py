@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedulers.interface import PartitionQuality, PartitionRanking, PlanContext
-from schedulers.prices.options import PriceMode, PriceScope
+from schedulers.prices.registry import PriceMode, PriceScope
 from schedulers.units import units_in
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key

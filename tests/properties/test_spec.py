@@ -21,7 +21,7 @@ from parsync.protocols import registry as protocols
 from parsync.spec.arm import ArmConfig, GroupConfig, SeededArm
 from parsync.strict_model import NO_EFFECT
 from schedulers import registry as schedulers
-from schedulers.prices.options import PriceOptions
+from schedulers.prices.registry import PriceOptions
 from tests.fixtures.feature_runs import guests
 
 WORKLOAD = {

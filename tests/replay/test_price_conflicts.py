@@ -11,7 +11,7 @@ import pytest
 from experiments.workloads.synthetic import generate
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig
-from schedulers.prices.options import PriceOptions
+from schedulers.prices.registry import PriceOptions
 from tests.fixtures.overloaded_cell import OPTIONS, group
 from tests.priced_world import GivenPrices
 

@@ -16,9 +16,15 @@ from parsync.protocols.optimistic.events import RoundDue
 from parsync.protocols.optimistic.options import OptimisticOptions, make_strategy
 from parsync.protocols.optimistic.sync import SyncContext, make_sync_policy
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
-from schedulers.capability import Capability
-from schedulers.decision_time import Modelled
-from schedulers.interface import ClaimedPlan, PendingReason, Plan, PlanContext, TaskChanges
+from schedulers.decision_clock import Modelled
+from schedulers.interface import (
+    Capability,
+    ClaimedPlan,
+    PendingReason,
+    Plan,
+    PlanContext,
+    TaskChanges,
+)
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch

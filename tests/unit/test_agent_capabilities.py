@@ -6,8 +6,7 @@ import pytest
 
 from parsync.core.events import CommitRequest
 from parsync.protocols.optimistic.events import SyncDue
-from schedulers.capability import Capability
-from schedulers.interface import ChangeKind
+from schedulers.interface import Capability, ChangeKind
 from tests.fixtures.changed import changed as replace
 from tests.unit.agent_bench import POLICY, Bench, answer
 

@@ -9,8 +9,7 @@ import pytest
 from parsync.core.effects import SetTimer
 from parsync.core.events import CommitRequest, TasksEnded
 from parsync.protocols.optimistic.events import RetryDue, SyncDue
-from schedulers.capability import Capability
-from schedulers.interface import ChangeKind
+from schedulers.interface import Capability, ChangeKind
 from tests.fixtures.changed import changed as replace
 from tests.unit.agent_bench import POLICY, TASK_NS, Bench, answer
 

@@ -18,7 +18,7 @@ from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.spec.decision_times import CountedTime, MeasuredTime, ModelledTime, ServiceTime
 from parsync.strict_model import RenamedOption
 from schedulers import registry
-from schedulers.decision_time import Counted, Measured, Modelled, ModelledByClass
+from schedulers.decision_clock import Counted, Measured, Modelled, ModelledByClass
 from schedulers.registry import SchedulerSpec
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
@@ -93,11 +93,8 @@ FOREIGN = SchedulerSpec(
 def test_the_clock_of_another_packages_kind_is_found_by_the_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        registry,
-        "_GROUP",
-        replace(registry._GROUP, built_in={"foreign": f"{__name__}:FOREIGN", **registry.BUILT_IN}),
-    )
+    built_in = {"foreign": f"{__name__}:FOREIGN", **registry.BUILT_IN}
+    monkeypatch.setattr(registry, "get", replace(registry._GROUP, built_in=built_in).get)
     group = changed(small_arm().groups[0], kind="foreign", decision=None)
     spec = changed(small_arm(), groups=(group,))
     write_arm(tmp_path, ArmFile(arm=spec, workload=""))

@@ -11,16 +11,15 @@ import pytest
 
 from parsync.workload.checks import validate
 from schedulers import registry
-from schedulers.capability import Capability
 from schedulers.checked import PlanCheck
 from schedulers.greedy.scheduler import PlacementKind
-from schedulers.interface import PartitionRanking, PendingReason, SchedulerEnvironment
+from schedulers.interface import Capability, PartitionRanking, PendingReason, SchedulerEnvironment
 from schedulers.objective import BestPlacement, PlacementConstraints
 from shared_state.errors import AgoraError
 from shared_state.tasks import NOWHERE_ELSE, PreferenceCatalog
 from tests.fixtures.service_batch_runs import group, made, recorded
 from tests.greedy_world import Greedy, catalog_of, cell_of, tasks_of
-from tests.unit.test_plan_check import Trial
+from tests.unit.test_checked_scheduler import Trial
 
 PICKY = {
     "machines": 60,

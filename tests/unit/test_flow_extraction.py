@@ -1,9 +1,9 @@
-"""Decomposition of aggregated flow into placements, fit and gangs."""
+"""Decomposition of aggregated flow into placements, and single ones. (What fits together and which
+gangs are whole: tests/cpp/schedulers_claimable.cpp.)"""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ortools.graph.python import min_cost_flow
@@ -11,12 +11,10 @@ from scipy.stats import chisquare
 
 from schedulers.flow.extraction import (
     AggregatorFlow,
-    fit_together,
     flow_placements,
-    in_whole_gangs,
     place_singly,
 )
-from schedulers.flow.policies.policy import TaskArcs, to_aggregator
+from schedulers.flow.policies import TaskArcs, to_aggregator
 from shared_state.partition import Partitioning
 from shared_state.tasks import Int64, PreferenceCatalog
 from shared_state.transaction import PartitionDelta
@@ -141,14 +139,6 @@ class SolvedFlow:
 
 
 @given(st.data())
-def test_tasks_reach_the_machines_exactly_as_often_as_flow_does(data: st.DataObject) -> None:
-    flow = SolvedFlow(data)
-    solved, _ = flow.placements(view_with([9] * 6), stream=1)
-    assert np.bincount(solved, minlength=6).tolist() == flow.into.tolist()
-    assert all(m == s for s, m in zip(flow.start.tolist(), solved.tolist(), strict=True) if s >= 0)
-
-
-@given(st.data())
 def test_breaking_ties_keeps_costs_and_capacities(data: st.DataObject) -> None:
     flow = SolvedFlow(data)
     free = data.draw(st.lists(st.integers(0, 9), min_size=6, max_size=6))
@@ -222,66 +212,6 @@ def test_equally_empty_machines_are_drawn_evenly() -> None:
     assert chisquare(firsts[1:4]).pvalue > 1e-6
 
 
-def test_a_task_takes_the_emptiest_of_its_machines_of_one_cost() -> None:
-    arcs = TaskArcs(np.zeros(4, np.int64), np.array([0, 1, 2, 3]), np.array([7, 7, 7, 8]))
-    _, chosen = flow_placements(
-        view_with([2, 3, 9, 9]),
-        np.array([0]),
-        np.ones((1, 1), np.int64),
-        arcs,
-        aggregators(0, [], [], [], [], []),
-        np.array([2, 3, 0, 9]),  # other tasks fill machine 2
-        stream=1,
-    )
-    assert chosen.tolist() == [1]
-
-
-def test_flow_that_is_none_is_noticed() -> None:
-    with pytest.raises(RuntimeError, match="aggregator"):
-        flow_placements(
-            view_with([9] * 4),
-            to_aggregator(np.zeros(2, np.int64)),
-            np.ones((2, 1), np.int64),
-            no_arcs(),
-            aggregators(1, [0], [3], [0], [1], [9]),
-            np.full(4, 9),
-            stream=1,
-        )
-
-
-def test_arcs_that_lead_nowhere_are_refused() -> None:
-    with pytest.raises(ValueError, match="machine that does not exist"):
-        flow_placements(
-            view_with([9] * 4),
-            to_aggregator(np.zeros(1, np.int64)),
-            np.ones((1, 1), np.int64),
-            no_arcs(),
-            aggregators(1, [0], [4], [0], [1], [9]),
-            np.full(4, 9),
-            stream=1,
-        )
-
-
-@given(st.data())
-def test_what_fits_fits_together_and_nothing_single_is_refused(data: st.DataObject) -> None:
-    n = data.draw(st.integers(1, 12))
-    numbers = st.integers(0, 6)
-    request = np.array(
-        data.draw(st.lists(st.tuples(numbers, numbers), min_size=n, max_size=n)), np.int64
-    )
-    machine = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)), np.int64)
-    free = np.array(
-        data.draw(st.lists(st.tuples(numbers, numbers), min_size=3, max_size=3)), np.int64
-    )
-    fits = fit_together(tasks_of(np.arange(n), request=request), machine, free)
-    taken = np.zeros_like(free)
-    np.add.at(taken, machine[fits], request[fits])
-    assert np.all(taken <= free)
-    for m in range(3):
-        first = np.flatnonzero(machine == m)[:1]
-        assert all(fits[first] == np.all(request[first] <= free[m], axis=1))
-
-
 def test_single_placements_take_the_cheapest_machine_that_fits_as_long_as_that_beats_waiting() -> (
     None
 ):
@@ -302,9 +232,3 @@ def test_single_placements_without_preference_start_at_a_random_row() -> None:
         for key in range(20)
     }
     assert len(rows) > 10
-
-
-def test_only_gangs_whose_waiting_tasks_all_have_a_place_are_whole() -> None:
-    placed = np.array([1, 1, -1, 2, 3], np.int64)
-    waiting = np.array([1, 1, -1, -1, 2, 2, 3, 4], np.int64)
-    assert in_whole_gangs(placed, waiting).tolist() == [True, True, True, False, True]

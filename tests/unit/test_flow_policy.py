@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from schedulers.flow.policies.policy import (
+from schedulers.flow.policies import (
     AggregatorArcs,
     MachineLoad,
     Policy,

@@ -1,4 +1,5 @@
-"""What flow policies do with slot prices."""
+"""What flow policies do with slot prices, beside what the oracle of
+tests/properties/test_priced_flow_optimality.py says."""
 
 from __future__ import annotations
 
@@ -8,21 +9,24 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from schedulers import _native, registry
+from schedulers import registry
 from schedulers.conformance import check_conformance
-from schedulers.flow import slot_pricing
+from schedulers.flow import machine_arcs
 from schedulers.flow.extraction import place_singly
-from schedulers.flow.policies.policy import MAX_COST, AggregatorArcs, MachineLoad, PolicyError
-from schedulers.flow.policies.quincy import Quincy
+from schedulers.flow.policies import (
+    MAX_COST,
+    AggregatorArcs,
+    MachineLoad,
+    PolicyError,
+    Quincy,
+    join_arcs,
+)
 from schedulers.interface import PendingReason
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog
-from tests.fixed_prices import FixedPrices, LearningPrices, priced_quincy, priced_spreading
-from tests.flow_world import FlowWorld, catalog_of, cell_of, slot_cell, tasks_of
-from tests.unit.flow_schedulers import placed, quincy
+from tests.fixed_prices import FixedPrices, LearningPrices, priced_quincy
+from tests.flow_world import FlowWorld, catalog_of, placed, quincy, slot_cell, tasks_of
 
 ANYWHERE = {"machine": {}, "rack": {}, "elsewhere": 10, "unscheduled": 50}
 PAID = {"price_mode": "paid"}
@@ -40,65 +44,6 @@ def world_with(
     prices = FixedPrices(price, slots, len(spec.dimensions))
     catalog = catalog_of(sets or [ANYWHERE])
     return FlowWorld(spec, priced_quincy(spec, prices, catalog, **options)), prices
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("scope", SCOPES)
-def test_of_places_of_equal_cost_the_cheapest_slot_is_taken(
-    mode: dict[str, object], scope: str
-) -> None:
-    world, _ = world_with(slot_cell(4, 1, 2), [[5], [3], [9], [4]], price_scope=scope, **mode)
-    world.offer(tasks_of(np.arange(1), preference=1))
-    assert placed(world.plan()) == {0: 1}
-
-
-@pytest.mark.parametrize("scope", SCOPES)
-def test_each_placement_on_a_machine_pays_for_its_next_slot(scope: str) -> None:
-    world, _ = world_with(slot_cell(2, 3, 2), [[0, 1, 8], [5, 6, 7]], price_scope=scope, **PAID)
-    world.offer(tasks_of(np.arange(3), preference=1))
-    plan = world.plan()
-    assert sorted(plan.machine.tolist()) == [0, 0, 1]
-    world.commit(plan)
-    world.sync()
-    # The level is the view's: machine 0 has one slot left, at 8, and machine 1 has one at 6.
-    world.offer(tasks_of(np.arange(3, 4), preference=1))
-    assert placed(world.plan()) == {3: 1}
-
-
-def test_a_tie_breaker_never_outweighs_a_unit_of_cost() -> None:
-    sets = [{"machine": {0: 9}, "rack": {}, "elsewhere": 10, "unscheduled": 50}]
-    world, _ = world_with(slot_cell(2, 1, 1), [[10**9], [0]], sets)
-    world.offer(tasks_of(np.arange(1), preference=1))
-    assert placed(world.plan()) == {0: 0}
-
-
-@pytest.mark.parametrize(("weight", "machine"), [(500, 0), (501, 1)])
-def test_paid_prices_count_with_their_weight(weight: int, machine: int) -> None:
-    """9 + weight x 2 against 10: waiting and rounding play no part."""
-    sets = [{"machine": {0: 9}, "rack": {}, "elsewhere": 10, "unscheduled": 50}]
-    given = {**PAID, "price_weight_permille": weight}
-    world, _ = world_with(slot_cell(2, 1, 1), [[2], [0]], sets, **given)
-    world.offer(tasks_of(np.arange(1), preference=1))
-    plan = world.plan()
-    if weight == 500:
-        assert plan.machine.tolist() in ([0], [1])  # equal
-    else:
-        assert placed(plan) == {0: machine}
-    cost = world.scheduler.graph.solver.cost
-    assert cost * 1000 == (10_000) * world.scheduler.graph._pricing.scale
-
-
-@pytest.mark.parametrize("max_task_arcs", [0, 16])
-def test_preferred_machines_have_no_price_elsewhere_only(max_task_arcs: int) -> None:
-    """The emptier of two preferred machines is taken, though its slots are dear."""
-    sets = [{"machine": {0: 1, 1: 1}, "rack": {}, "elsewhere": 10, "unscheduled": 50}]
-    options = {"max_task_arcs": max_task_arcs}
-    price = [[90] * 3, [0] * 3]
-    for scope, machine in (("elsewhere", 0), ("all", 1)):
-        spec = cell_of(np.array([[3], [2]], np.int64))
-        world, _ = world_with(spec, price, sets, price_scope=scope, **options)
-        world.offer(tasks_of(np.arange(1), preference=1))
-        assert placed(world.plan()) == {0: machine}
 
 
 def checked_inner_flow(world: FlowWorld) -> int:
@@ -157,7 +102,7 @@ def test_a_policy_that_breaks_its_word_on_arcs_elsewhere_is_refused(
     def to_machines(self: Quincy, rack: Int64) -> AggregatorArcs:
         arcs = made(self, rack)
         if twice:
-            return AggregatorArcs.join([arcs, arcs])
+            return join_arcs([arcs, arcs])
         return replace(arcs, cost=np.full_like(arcs.cost, cost))
 
     made = Quincy._rack_to_machines
@@ -183,7 +128,7 @@ def test_a_policy_that_keeps_room_back_elsewhere_is_refused() -> None:
 def test_the_sum_of_costs_comes_first_through_chains_over_several_racks() -> None:
     """One unit of cost would save the highest price twice: E1 and E2 could both move to slots that
     cost nothing. The scale that keeps costs first has to count the racks."""
-    highest = slot_pricing.RESOLUTION
+    highest = machine_arcs.RESOLUTION
     sets = [
         {"machine": {}, "rack": {0: 5}, "elsewhere": 6, "unscheduled": 50},  # E1
         {"machine": {}, "rack": {1: 5}, "elsewhere": 6, "unscheduled": 50},  # E2
@@ -252,14 +197,6 @@ def test_pending_tasks_say_whether_slots_or_places_are_too_dear() -> None:
     assert world.plan().pending_reason.tolist() == [PendingReason.NO_ROOM]
 
 
-def test_load_spreading_breaks_ties_by_price() -> None:
-    spec = slot_cell(4, 2, 4)
-    prices = FixedPrices([[7, 7], [1, 9], [0, 9], [8, 8]], [2] * 4)
-    world = FlowWorld(spec, priced_spreading(spec, prices))
-    world.offer(tasks_of(np.arange(2)))
-    assert sorted(world.plan().machine.tolist()) == [1, 2]
-
-
 def test_single_placements_count_prices_as_the_flow_does() -> None:
     free = np.full((3, 1), 5, np.int64)
     tasks, none = tasks_of(np.arange(1)), PreferenceCatalog.empty()
@@ -312,7 +249,7 @@ def test_new_prices_alter_what_differs_and_nothing_else() -> None:
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("preemption", [False, True])
 def test_costs_that_leave_the_range_are_refused(scope: str, preemption: bool) -> None:
-    sets = [{**ANYWHERE, "elsewhere": MAX_COST // slot_pricing.RESOLUTION}]
+    sets = [{**ANYWHERE, "elsewhere": MAX_COST // machine_arcs.RESOLUTION}]
     prices = FixedPrices([[0]] * 4, [1] * 4)
     given = {"price_scope": scope, "preemption": preemption}
     with pytest.raises(
@@ -337,38 +274,6 @@ def test_priced_flow_schedulers_conform(kind: str, mode: dict[str, object], scop
     options = {"prices": "implied", "price_scope": scope, "certify_every": 1, **mode}
     preemption = (kind == "quincy") ^ (scope == "all") ^ (mode["price_mode"] == "paid")
     check_conformance(registry.get(kind), {**options, "preemption": preemption})
-
-
-def test_prices_of_zero_place_as_none_do() -> None:
-    """Tasks, costs and emptier-machine ties alike; which of equal machines is drawn may differ."""
-    spec, sets = slot_cell(6, 3, 2), [{**ANYWHERE, "machine": {1: 2, 4: 2}}]
-    world, _ = world_with(spec, [[0]] * 6, sets)
-    other = FlowWorld(spec, quincy(spec, catalog_of(sets)))
-    for each in (world, other):
-        each.offer(tasks_of(np.arange(9), preference=np.arange(9) % 2))
-    plan, plain = world.plan(), other.plan()
-    assert np.bincount(plan.machine).tolist() == np.bincount(plain.machine).tolist()
-
-
-@given(st.data())
-def test_segments_hold_each_free_unit_at_its_level(data: st.DataObject) -> None:
-    """By brute force: unit i of u has the level busy + floor(i x free / u)."""
-    levels = data.draw(st.integers(1, 6))
-    cost = sorted(data.draw(st.lists(st.integers(0, 4), min_size=levels, max_size=levels)))
-    slots, free, units = (data.draw(st.integers(0, 7)) for _ in range(3))
-    free = min(slots, free)
-    column = [np.array([n], np.int64) for n in (slots, free, units)]
-    table = np.array([cost], np.int64)
-    machine, new_capacity, new_cost, *changes = _native.SegmentArcs(1).set(
-        table, *column, np.zeros(1, np.int64), levels
-    )
-    assert len(new_cost) <= len(set(cost))
-    assert not machine.any()
-    assert not any(len(change) for change in changes)
-    found = np.repeat(new_cost, new_capacity).tolist()[::-1]  # the dearest are first
-    busy = slots - free
-    level = [busy + i * free // units for i in range(units)]
-    assert found == [cost[min(one, levels - 1)] for one in level]
 
 
 def test_several_ways_to_one_machine_hide_no_cheaper_one() -> None:

@@ -1,7 +1,10 @@
-"""Rounds of the flow scheduler on a true cell. FlowWorld.plan checks certificate, OR-tools' cost
-and fit in every round."""
+"""Rounds of the flow scheduler on a true cell: placements, patience, gangs, preemption, what rounds
+cost, and the table of its tasks. FlowWorld.plan checks certificate, OR-tools' cost and fit in every
+round."""
 
 from __future__ import annotations
+
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -10,32 +13,30 @@ from pydantic import ValidationError
 from experiments.workloads.input_data import input_catalog
 from schedulers import registry
 from schedulers.conformance import check_conformance
-from schedulers.flow.kinds import QuincyOptions
-from schedulers.flow.task_table import TaskState, TaskTable
+from schedulers.decision_clock import PS_PER_OPERATION
+from schedulers.flow.scheduler import (
+    WEIGHTS_PS,
+    LoadSpreadingOptions,
+    QuincyOptions,
+    RoundWork,
+    build_load_spreading,
+)
+from schedulers.flow.solver_graph import NO_ROW, TaskState, TaskTable
 from schedulers.interface import ChangeKind, PendingReason
 from shared_state.random import Stream
-from tests.flow_world import FLOW, RIVAL, FlowWorld, catalog_of, cell_of, slot_cell, tasks_of
-from tests.unit.flow_schedulers import LOCAL, placed, quincy, spreading
-
-
-def test_preferences_are_filled_cheapest_first() -> None:
-    spec = slot_cell(machines=4, slots=1, rack_size=2)
-    world = FlowWorld(spec, quincy(spec, catalog_of([LOCAL])))
-    world.offer(tasks_of(np.arange(3), preference=1))
-    plan = world.plan()
-    machines = sorted(placed(plan).values())
-    assert machines[:2] == [0, 1]  # the preferred one, its rack, then anywhere
-    assert machines[2] in (2, 3)
-    assert len(plan.pending) == 0
-
-
-def test_tasks_without_preference_are_placed_at_once() -> None:
-    spec = slot_cell(machines=2, slots=2, rack_size=2)
-    world = FlowWorld(spec, quincy(spec))
-    world.offer(tasks_of(np.arange(5)))
-    plan = world.plan()
-    assert len(plan.task) == 4
-    assert plan.pending_reason.tolist() == [PendingReason.NO_ROOM]
+from shared_state.tasks import TaskBatch
+from tests.flow_world import (
+    FLOW,
+    LOCAL,
+    FlowWorld,
+    catalog_of,
+    environment,
+    placed,
+    quincy,
+    slot_cell,
+    spreading,
+    tasks_of,
+)
 
 
 def test_a_graph_without_a_way_out_names_the_tasks_that_cannot_leave() -> None:
@@ -73,33 +74,6 @@ def test_retained_tasks_are_placed_without_being_offered_again() -> None:
     world.finish(world.running(FLOW))
     second = world.plan()
     assert sorted([*first.task, *second.task]) == [0, 1]
-
-
-def test_waiting_is_worth_more_than_a_bad_place_until_its_price_has_risen() -> None:
-    spec = slot_cell(machines=2, slots=1, rack_size=1)
-    catalog = catalog_of([{"machine": {0: 0}, "elsewhere": 10, "unscheduled": 4}])
-    world = FlowWorld(spec, quincy(spec, catalog, may_wait=True))
-    world.offer(tasks_of(np.arange(2), preference=1))
-    plan = world.plan()
-    assert list(placed(plan).values()) == [0]
-    assert plan.pending_reason.tolist() == [PendingReason.PRICED_OUT]
-    world.commit(plan)
-    waited_s = 0
-    while not len((plan := world.plan()).task) and waited_s < 20:
-        waited_s += 1
-        world.now_us += 1_000_000
-    assert list(placed(plan).values()) == [1]
-    assert waited_s == 6  # 4 + 1 + waited exceeds 10; at 5 it is a tie, and nothing moves
-
-
-def test_no_task_waits_beside_a_free_place_unless_it_may() -> None:
-    spec = slot_cell(machines=2, slots=1, rack_size=1)
-    catalog = catalog_of([{"machine": {0: 0}, "elsewhere": 10, "unscheduled": 4}])
-    world = FlowWorld(spec, quincy(spec, catalog))
-    world.offer(tasks_of(np.arange(3), preference=1))
-    plan = world.plan()
-    assert sorted(placed(plan).values()) == [0, 1]
-    assert plan.pending_reason.tolist() == [PendingReason.NO_ROOM]
 
 
 def test_a_service_competes_with_tasks_that_have_input_data() -> None:
@@ -143,38 +117,9 @@ def test_a_patient_task_waits_for_its_machine_and_then_takes_any() -> None:
     assert len(late.task) == 1 and late.retry_at_us is None
 
 
-def test_a_patient_task_takes_its_machine_when_that_gets_room() -> None:
-    world = patient_world()
-    world.offer(tasks_of(np.arange(2), preference=1))
-    first = world.plan()
-    world.commit(first)
-    world.now_us = 100_000
-    world.finish(world.running(FLOW))
-    assert placed(world.plan()) == {int(first.pending[0]): 0}
-
-
-def test_of_patient_tasks_the_one_that_has_waited_longest_is_placed() -> None:
-    """Older tasks have later numbers here: no other order gives this one."""
-    world = patient_world()
-    world.rival_claims([0], 100)
-    world.sync()
-    for number, submit_us in ((3, 0), (2, 200_000), (1, 400_000)):
-        world.now_us = submit_us
-        world.offer(tasks_of(np.array([number]), job=number, submit_us=submit_us, preference=1))
-        assert not len(world.plan().task)
-    first = []
-    world.finish(world.running(RIVAL))
-    world.sync()
-    for _ in range(3):
-        plan = world.plan()
-        first += plan.task.tolist()
-        world.commit(plan)
-        world.finish(world.running(FLOW))
-    assert first == [3, 2, 1]
-
-
 def test_patience_counts_from_the_submission_also_for_rejected_tasks() -> None:
     world = patient_world()
+    world.now_us = 200_000
     world.offer(tasks_of(np.arange(1), preference=1))
     world.rival_claims([0], 100)
     plan = world.plan()
@@ -254,18 +199,6 @@ def test_a_waiting_task_that_turns_out_to_run_is_not_claimed_again(preemption: b
     assert len(world.plan().task) == 0
 
 
-def test_requests_of_several_dimensions_fit_and_oversubscribed_ones_are_placed_singly() -> None:
-    spec = cell_of(np.array([[10, 10], [10, 10], [100, 100]], np.int64))
-    catalog = catalog_of([{"machine": {0: 0}, "elsewhere": 5, "unscheduled": 1000}])
-    request = np.array([[2, 2]] * 4 + [[9, 9]], np.int64)
-    world = FlowWorld(spec, quincy(spec, catalog))
-    world.offer(tasks_of(np.arange(5), request=request, preference=1))
-    plan = world.plan()
-    assert len(plan.task) == 5
-    assert plan.stats["oversubscribed"] > 0
-    assert plan.stats["repaired"] > 0
-
-
 def test_gangs_are_claimed_whole_or_not_at_all() -> None:
     spec = slot_cell(machines=4, slots=1, rack_size=4)
     world = FlowWorld(spec, quincy(spec))
@@ -281,24 +214,6 @@ def test_gangs_are_claimed_whole_or_not_at_all() -> None:
     plan = world.plan()
     assert sorted(plan.task.tolist()) == [0, 1, 2]
     assert plan.gang.tolist() == [7, 7, 7]
-
-
-def test_load_spreading_levels_the_tasks_of_everybody() -> None:
-    spec = slot_cell(machines=5, slots=4, rack_size=5)
-    world = FlowWorld(spec, spreading(spec))
-    world.rival_claims([0, 0, 0, 1], first_task=100)
-    world.sync()
-    for first, n, expected in (
-        (0, 4, [3, 2, 1, 1, 1]),
-        (4, 5, [3, 3, 2, 2, 3]),
-        (9, 7, [4, 4, 4, 4, 4]),
-    ):
-        world.offer(tasks_of(np.arange(first, first + n)))
-        plan = world.plan()
-        assert len(plan.task) == n
-        world.commit(plan)
-        world.sync()
-        assert sorted(world.cell.used[:, 0]) == sorted(expected)
 
 
 def test_load_spreading_with_fewer_levels_than_slots_still_fills_every_machine() -> None:
@@ -410,3 +325,158 @@ def test_kinds_conform_under_preemption_too(kind: str) -> None:
 def test_bad_options_are_refused(field: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         QuincyOptions(**field)
+
+
+def test_preemption_weighs_the_work_done_against_who_waits() -> None:
+    spec = slot_cell(machines=1, slots=1, rack_size=1)
+    # Going on costs 9 - seconds done, waiting 21 + seconds waited: a rival at 51 - 10 beats it by
+    # 29.
+    catalog = catalog_of(
+        [{"elsewhere": 10, "unscheduled": 20}, {"elsewhere": 10, "unscheduled": 50}]
+    )
+    for worked_s, evicts in ((0, True), (25, True), (35, False)):
+        world = FlowWorld(spec, quincy(spec, catalog, preemption=True, wait_cost=0))
+        world.offer(tasks_of(np.arange(1), preference=1))
+        world.commit(world.plan())
+        victim = world.running(FLOW)
+        world.now_us += worked_s * 1_000_000
+        world.offer(tasks_of(np.array([1]), preference=2))
+        plan = world.plan()
+        assert plan.evict.tolist() == (victim.tolist() if evicts else [])
+        assert plan.task.tolist() == ([1] if evicts else [])
+        if evicts:
+            assert world.commit(plan).accepted.all()
+            assert world.cell.used[0, 0] == 1
+
+
+def test_nobody_is_preempted_for_a_claim_that_is_not_made() -> None:
+    spec = slot_cell(machines=1, slots=1, rack_size=1)
+    catalog = catalog_of(
+        [{"elsewhere": 10, "unscheduled": 20}, {"elsewhere": 10, "unscheduled": 500}]
+    )
+    world = FlowWorld(spec, quincy(spec, catalog, preemption=True))
+    world.offer(tasks_of(np.arange(1), preference=1))
+    world.commit(world.plan())
+    world.offer(tasks_of(np.array([1, 2]), preference=2, gang=3))
+    plan = world.plan()
+    assert plan.stats["held_back"] == 1  # the flow gives one of the gang the slot, which is no use
+    assert len(plan.evict) == len(plan.task) == 0
+
+
+def test_migration_moves_a_task_to_a_better_machine_that_came_free() -> None:
+    spec = slot_cell(machines=2, slots=1, rack_size=1)
+    catalog = catalog_of([{"machine": {0: 0}, "elsewhere": 10, "unscheduled": 50}])
+    world = FlowWorld(spec, quincy(spec, catalog, preemption=True))
+    world.rival_claims([0], first_task=100)
+    world.sync()
+    task = tasks_of(np.arange(1), preference=1)
+    world.offer(task)
+    world.commit(world.plan())
+    assert len(world.plan().evict) == 0
+    world.finish(world.running(1))
+    world.sync()
+    plan = world.plan()
+    assert plan.evict.tolist() == world.running(FLOW).tolist()
+    world.commit(plan)
+    world.sync()
+    world.offer(task)
+    assert placed(world.plan()) == {0: 0}
+
+
+def test_a_task_that_came_and_went_costs_nothing() -> None:
+    spec = slot_cell(machines=4, slots=1, rack_size=4)
+    world = FlowWorld(spec, quincy(spec))
+    world.offer(tasks_of(np.arange(1)))
+    plan = world.plan()
+    world.tell(ChangeKind.REJECTED, plan.task, plan.machine, np.array([-1]))
+    world.plan()
+    # still the same node, waiting
+    assert (world.scheduler.work.added, world.scheduler.work.removed) == (0, 0)
+
+
+def test_waiting_grows_dearer_by_the_workloads_price_unless_the_options_state_another() -> None:
+    spec = slot_cell(machines=1, slots=1, rack_size=1)
+    priced = replace(catalog_of([LOCAL]), wait_cost=500, wait_quantum_us=20_000)
+    tasks = tasks_of(np.arange(1), preference=1)
+    for options, by_then in (
+        ({}, 50 * 500),
+        ({"wait_cost": 3}, 50 * 3),
+        ({"wait_cost": 3, "wait_quantum_us": 1_000_000}, 3),
+    ):
+        graph = quincy(spec, priced, **options).graph
+        assert (graph.wait_cost(tasks, 1_000_000) - graph.wait_cost(tasks, 0)).tolist() == [by_then]
+    assert quincy(spec, priced)._policy.progress_price.cost == 25_000  # per second
+    # whose costs are its own
+    graph = build_load_spreading(LoadSpreadingOptions(), environment(spec, priced)).graph
+    assert (graph.wait_cost(tasks, 1_000_000) - graph.wait_cost(tasks, 0)).tolist() == [1]
+
+
+def test_counted_work_follows_what_a_round_does() -> None:
+    spec = slot_cell(machines=40, slots=2, rack_size=8)
+    world = FlowWorld(spec, quincy(spec, catalog_of([LOCAL])))
+    world.offer(tasks_of(np.arange(60), preference=1))
+    first = world.plan()
+    work = world.scheduler.work
+    solver = world.scheduler.graph.solver
+    assert (work.joining, work.placing, work.waiting, work.machines) == (1, 1, 60, 40)
+    assert 1 + 40 + 40 + work.added == solver.num_nodes + solver.num_arcs and work.removed == 0
+    assert work.certified > 0 and work.scanned > 0 and work.augmented == 60
+    world.commit(first)
+    world.sync()
+    quiet = world.plan()  # the tasks leave the graph, with their arcs
+    work = world.scheduler.work
+    assert (work.joining, work.placing, work.waiting, work.added) == (0, 0, 0, 0)
+    assert work.removed >= 60 * 3
+    world.plan()
+    work = world.scheduler.work
+    assert (work.added, work.removed, work.altered, work.scanned) == (0, 0, 0, 0)
+    assert first.operations > quiet.operations > work.operations > 0
+
+
+@pytest.mark.parametrize("count", [field.name for field in fields(RoundWork)])
+def test_every_count_has_a_weight(count: str) -> None:
+    idle = RoundWork(*[0] * len(fields(RoundWork)))
+    assert idle.operations == 0
+    assert (
+        replace(idle, **{count: 10**9}).operations
+        == 10**9 * getattr(WEIGHTS_PS, count) // PS_PER_OPERATION
+        > 0
+    )
+
+
+def table_of(tasks: TaskBatch) -> TaskTable:
+    table = TaskTable(tasks.request.shape[1])
+    table.offer(tasks)
+    return table
+
+
+def test_a_batch_is_what_was_offered() -> None:
+    request = np.array([[1, 2], [3, 4], [5, 6]])
+    tasks = tasks_of(
+        np.array([7, 3, 9]),
+        job=np.array([1, 2, 1]),
+        request=request,
+        submit_us=5,
+        preference=np.array([0, 2, 1]),
+        gang=np.array([-1, 4, 4]),
+    )
+    table = table_of(tasks)
+    row = table.rows(np.array([9, 7, 8, -1]))
+    assert row[2:].tolist() == [NO_ROW, NO_ROW]
+    batch = table.batch(row[:2])
+    expected = tasks.take(np.array([2, 0]))
+    for field in TaskBatch.__slots__:
+        got, wanted = getattr(batch, field), getattr(expected, field)
+        assert got.dtype == wanted.dtype
+        assert np.array_equal(got, wanted), field
+    assert table.requests(row[:2]).tolist() == [[5, 6], [1, 2]]
+    assert table.gangs(row[:2]).tolist() == [4, -1]
+
+
+def test_columns_of_any_layout_may_be_offered() -> None:
+    wide = np.arange(24).reshape(4, 6)
+    tasks = tasks_of(np.arange(8)[::2], request=wide[:, ::3], gang=np.arange(8)[::-2])
+    table = table_of(tasks)
+    batch = table.batch(table.rows(tasks.task))
+    assert np.array_equal(batch.request, wide[:, ::3])
+    assert batch.gang.tolist() == [7, 5, 3, 1]

@@ -1,7 +1,13 @@
-"""What the Python interface accepts and refuses: masks, setters, copies, pickles, errors."""
+"""What the Python interface accepts and refuses: masks, setters, copies, pickles, errors; and that
+it agrees with C++: statuses, type stub, default.
+"""
 
+import ast
 import copy
+import inspect
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +22,10 @@ from flowsolver import (
     certify_cut,
     parse_dimacs,
     solve,
+    solve_max_flow,
     write_dimacs,
 )
+from flowsolver import _flowsolver as native
 from tests.fixtures.networks import network
 
 COLUMNS = ("tail", "head", "capacity", "cost", "supply")
@@ -78,15 +86,6 @@ def test_an_incremental_solver_cannot_be_copied(net):
             attempt(solver)
 
 
-def test_setters_of_a_network(net):
-    net.set_capacity([0, 1], [5, 6])
-    net.set_cost(2, -7)
-    net.set_supply([0, 2], [1, -1])
-    assert net.capacity.tolist() == [5, 6, 3]
-    assert net.cost.tolist() == [1, 5, -7]
-    assert net.supply.tolist() == [1, 0, -1]
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -95,6 +94,11 @@ def test_setters_of_a_network(net):
         (lambda n: n.set_capacity([0, 1], [1, -1]), r"capacity\[1\] = -1: negative"),
         (lambda n: n.set_cost([0, 1], [1, 2, 3]), "cost has 3 entries, expected 2"),
         (lambda n: n.set_supply([0, 3], 1), r"nodes\[1\] = 3: no such node"),
+        (lambda n: n.add_arcs([0, 0], [1, 3], 1, 1), r"head\[1\] = 3: no such node"),
+        (lambda n: n.add_arcs([0, -1], 1, 1, 1), r"tail\[1\] = -1: no such node"),
+        (lambda n: n.add_arcs([0, 0], 1, [1, -1], 1), r"capacity\[1\] = -1: negative"),
+        (lambda n: n.add_arcs([0, 0], [1, 1, 1], 1, 1), "head has 3 entries, expected 2"),
+        (lambda n: n.add_nodes(np.array([2**63], dtype=np.uint64)), "beyond int64"),
         (lambda n: n.set_supply([True, False], 1), "mask has an entry for each of the 3 ids"),
     ],
 )
@@ -121,7 +125,15 @@ def test_a_refused_change_of_a_solvers_arcs_changes_nothing(net, arcs, capacity,
     assert equal(solver.snapshot()[0], net)
 
 
-def test_a_mask_names_the_ids_where_it_is_true(net):
+def test_setters_of_a_network_and_masks(net):
+    """A mask names the ids where it is True."""
+    net.set_capacity([0, 1], [5, 6])
+    net.set_cost(2, -7)
+    net.set_supply([0, 2], [1, -1])
+    assert net.capacity.tolist() == [5, 6, 3]
+    assert net.cost.tolist() == [1, 5, -7]
+    assert net.supply.tolist() == [1, 0, -1]
+    net.set_cost(0, 1)
     net.set_cost([False, True, True], 8)
     assert net.cost.tolist() == [1, 8, 8]
     net.set_cost(np.zeros(3, bool), 0)
@@ -181,6 +193,11 @@ def test_values_that_are_no_integers_are_refused_by_name(net, field, value, kind
         (lambda n: solve(n, [None]), TypeError, "algorithm: expected a name or several"),
         (lambda n: solve(n, "ssp"), ValueError, 'no algorithm "ssp"; known: incremental_ssp, '),
         (lambda n: solve(n, []), ValueError, "no algorithm given"),
+        (lambda n: IncrementalSolver(n, []), ValueError, "no algorithm given"),
+        (lambda n: IncrementalSolver(n, "ssp"), ValueError, 'no algorithm "ssp"; known: '),
+        (lambda n: solve(n, ["relaxation"] * 2), ValueError, "given twice"),
+        (lambda n: certify_cut(n, [0.5]), ValueError, "cut holds float64"),
+        (lambda n: certify_cut(n, [[0, 1]]), ValueError, "2 dimensions"),
         (lambda n: solve(n, max_seconds="1"), TypeError, "max_seconds: expected a number"),
         (lambda n: solve(n, max_seconds=float("nan")), ValueError, "max_seconds = nan"),
         (lambda n: solve(n, max_operations=1.5), TypeError, "max_operations: expected an int"),
@@ -195,12 +212,64 @@ def test_wrong_arguments_are_named(net, call, kind, says):
         call(net)
 
 
-def test_budgets_may_be_arbitrarily_large(net):
-    assert solve(net, max_operations=10**30, max_seconds=float("inf")).status is Status.OPTIMAL
-
-
 def test_every_status_has_a_meaning_and_a_docstring():
     assert set(STATUS_TEXT) == set(Status)
     assert all(status.__doc__ for status in Status)
     with pytest.raises(TypeError):
         STATUS_TEXT[Status.OPTIMAL] = "fine"
+
+
+PACKAGE = Path(native.__file__).parent
+
+
+STUB = ast.parse((PACKAGE / "_flowsolver.pyi").read_text())
+
+
+def enumerators(header: str, enum: str) -> list[str]:
+    """The enumerators of a C++ enum in Python's spelling: kBadCostRange -> BAD_COST_RANGE."""
+    text = (PACKAGE / "native" / header).read_text()
+    found = re.search(rf"enum class {enum}\b[^{{]*{{(.*?)}};", text, re.DOTALL)
+    assert found is not None
+    names = re.findall(r"\bk([A-Z]\w*)", re.sub(r"//[^\n]*", "", found[1]))
+    return [re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper() for name in names]
+
+
+def stub_names(body: list[ast.stmt]) -> set[str]:
+    names = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    names |= {node.target.id for node in body if isinstance(node, ast.AnnAssign)}
+    return names | {
+        target.id for node in body if isinstance(node, ast.Assign) for target in node.targets
+    }
+
+
+def test_every_status_of_cpp_is_bound_typed_and_explained():
+    statuses = enumerators("network.hpp", "Status")
+    assert len(statuses) == 8
+    assert [status.name for status in Status] == statuses
+    assert [status.name for status in STATUS_TEXT] == statuses
+    (stub,) = (
+        node for node in STUB.body if isinstance(node, ast.ClassDef) and node.name == "Status"
+    )
+    assert stub_names(stub.body) == set(statuses)
+
+
+def test_the_stub_names_what_the_module_has():
+    public = {name for name in vars(native) if not name.startswith("_")}
+    assert stub_names(STUB.body) - {"Int64Array"} == public
+
+
+@pytest.mark.parametrize(
+    "stub",
+    [node for node in STUB.body if isinstance(node, ast.ClassDef)],
+    ids=lambda node: node.name,
+)
+def test_the_stub_names_what_each_class_has(stub):
+    if stub.name == "Status":
+        return
+    bound = {name for name in vars(getattr(native, stub.name)) if not name.startswith("_")}
+    assert {name for name in stub_names(stub.body) if not name.startswith("_")} == bound
+
+
+@pytest.mark.parametrize("function", [solve, solve_max_flow, IncrementalSolver.__init__])
+def test_the_default_algorithm_is_the_first_one_of_cpp(function):
+    assert inspect.signature(function).parameters["algorithm"].default == next(iter(algorithms()))

@@ -96,27 +96,6 @@ def test_quincy_shape(options):
     assert certify(network, solution).ok
 
 
-def test_contended_graph_has_more_prices_than_the_plain_one():
-    priced = {}
-    for name, options in (
-        ("plain", GraphOptions(200, 80)),
-        ("contended", contended_options(200, 80)),
-    ):
-        graph = quincy_graph(options, 1)
-        potential = solve(graph.network).potential
-        priced[name] = int((potential[graph.first_machine : graph.first_unscheduled] > 0).sum())
-    assert priced["contended"] > 5 * max(1, priced["plain"])
-
-
-def test_oversubscribed_graph_leaves_tasks_waiting():
-    graph = quincy_graph(GraphOptions(50, 120, 25), 1)
-    solution = solve(graph.network)
-    unscheduled = (graph.network.head >= graph.first_unscheduled) & (
-        graph.network.head < graph.first_task
-    )
-    assert solution.flow[unscheduled].sum() == graph.tasks - 50 * 12
-
-
 def test_load_spreading_fills_the_emptiest_machines():
     graph = load_spreading_graph(40, 60, seed=1)
     solution = solve(graph.network)
@@ -221,31 +200,6 @@ def test_netgen_networks_match_their_options(options, seed):
     solution = solve(network)
     assert solution.status is Status.OPTIMAL
     assert certify(network, solution).ok
-
-
-def test_netgen_statistics():
-    options = NetgenOptions(
-        nodes=2_000,
-        arcs=40_000,
-        sources=50,
-        sinks=50,
-        supply=10**6,
-        max_cost=100,
-        percent_max_cost=100,
-        percent_capacitated=60,
-        min_capacity=10,
-        max_capacity=20,
-    )
-    network = netgen_network(options, seed=3)
-    unbounded = network.capacity == options.supply
-    assert 0.38 < unbounded.mean() < 0.42
-    bounded = network.capacity[~unbounded]
-    wide = np.flatnonzero(bounded > 20)  # the skeleton's
-    assert 0.5 * 0.6 * 1_950 < wide.size < 0.7 * 2_000
-    assert bounded.min() == 10
-    dear = (network.cost == 100).sum()
-    assert 1_949 <= dear - 380 < 2_150  # the skeleton, and 1 % of the others
-    assert np.bincount(network.tail, minlength=2_000)[:1_950].min() >= 1
 
 
 @pytest.mark.parametrize(

@@ -62,20 +62,6 @@ def test_race_proves_infeasibility(deterministic):
     assert solver.certify().ok
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ([], "no algorithm given"),
-        (["simplex"], 'no algorithm "simplex"'),
-        (ALL[:1] * 2, "given twice"),
-    ],
-)
-def test_bad_names(names, message):
-    for call in (solve, IncrementalSolver):
-        with pytest.raises(ValueError, match=message):
-            call(FlowNetwork(), names)
-
-
 def rounds(solver, graph, count=12):
     """Departures, arrivals and ageing; yields after each resolve."""
     rng = np.random.default_rng(11)
@@ -139,25 +125,6 @@ def test_deterministic_rounds_do_not_depend_on_timing(cell):
         ]
 
     assert history() == history()
-
-
-def test_a_race_continues_after_its_budget(cell):
-    solver = IncrementalSolver(cell.network, ALL)
-    limit = 1
-    while (status := solver.resolve(max_operations=limit)) is Status.BUDGET:
-        assert np.all(solver.flow_reached() <= cell.network.capacity)
-        limit *= 4
-    assert status is Status.OPTIMAL
-    assert limit > 1
-    assert solver.certify().ok
-
-
-def test_a_cancelled_race_continues(cell):
-    solver = IncrementalSolver(cell.network, ALL)
-    solver.cancel()
-    assert solver.resolve() is Status.CANCELLED
-    assert solver.resolve() is Status.OPTIMAL
-    assert solver.certify().ok
 
 
 LONG_SOLVE = """

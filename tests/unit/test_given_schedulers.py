@@ -16,7 +16,7 @@ from shared_state.errors import AgoraError
 
 SOURCE = """
 from pydantic import BaseModel
-from schedulers.decision_time import Counted
+from schedulers.decision_clock import Counted
 from schedulers.registry import SchedulerSpec
 
 class Options(BaseModel):

@@ -1,4 +1,4 @@
-"""The greedy kinds: distributions, fairness of spreading, work done, gangs, and bad input."""
+"""The greedy kinds: distributions, fairness of spreading, work done, and bad input."""
 
 import itertools
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from schedulers import registry
 from schedulers.greedy.scheduler import PlacementKind
 from schedulers.interface import PartitionQuality, PartitionRanking, PendingReason
 from shared_state.transaction import PartitionDelta
@@ -98,16 +97,6 @@ def test_preferred_machines_of_equal_cost_are_drawn_uniformly(idle):
     assert stats.chisquare(observed).pvalue > SIGNIFICANCE
 
 
-def test_load_spreading_breaks_ties_at_random():
-    greedy = Greedy("load_spreading", cell_of([2, 2, 2, 1, 2]))
-    firsts = np.bincount(
-        [int(greedy.plan(tasks_of([1]), stream=s).machine[0]) for s in range(4_000)], minlength=5
-    )
-    assert firsts[3] == 0
-    assert stats.chisquare(firsts[[0, 1, 2, 4]]).pvalue > SIGNIFICANCE
-    assert sorted(greedy.plan(tasks_of([1] * 4)).machine.tolist()) == [0, 1, 2, 4]
-
-
 @pytest.mark.parametrize("listed", [60, 500])
 def test_load_spreading_takes_the_emptiest_of_the_preferred_machines(listed):
     machines, slots = 600, 10
@@ -129,22 +118,6 @@ def test_load_spreading_takes_the_emptiest_of_the_preferred_machines(listed):
         free[machine] -= request
 
 
-def test_load_spreading_breaks_ties_among_preferred_machines_at_random():
-    preferred = {0: 1, 2: 1, 3: 1, 4: 1}
-    greedy = Greedy("load_spreading", cell_of([2, 2, 2, 1, 2]), catalog=catalog_of((preferred, {})))
-    batch = tasks_of([1], preference=1)
-    firsts = np.bincount(
-        [int(greedy.plan(batch, QUALITY, stream=s).machine[0]) for s in range(3_000)], minlength=5
-    )
-    assert firsts[[1, 3]].sum() == 0
-    assert stats.chisquare(firsts[[0, 2, 4]]).pvalue > SIGNIFICANCE
-
-
-def test_best_fit_fills_a_machine_before_it_opens_another():
-    greedy = Greedy("best_fit", cell_of([8, 3, 8, 3]))
-    assert greedy.plan(tasks_of([1, 2, 2, 1, 8])).machine.tolist() == [1, 1, 3, 3, 0]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ranking", list(PartitionRanking))
 def test_a_plan_is_a_function_of_its_stream(kind, ranking):
@@ -161,38 +134,6 @@ def test_a_plan_is_a_function_of_its_stream(kind, ranking):
     others = [greedy.plan(batch, ranking, stream=s).machine.tolist() for s in range(2, 6)]
     # preferred machines are drawn, whatever the kind
     assert any(other != one.machine.tolist() for other in others)
-
-
-def test_latency_first_goes_to_the_next_freshest_when_one_is_full():
-    greedy = Greedy("first_fit", cell_of([1] * 9), 3)
-    plan = greedy.plan(tasks_of([1] * 8), LATENCY, order=[1, 2, 0])
-    assert plan.machine.tolist() == [3, 4, 5, 6, 7, 8, 0, 1]
-    assert plan.partitions_scanned == 8  # a partition with nothing open is not looked at
-
-
-def test_latency_first_takes_any_machine_of_a_fresh_partition_before_a_preferred_one_elsewhere():
-    greedy = Greedy("first_fit", cell_of([1] * 6), 2, catalog=catalog_of(({1: 1, 5: 1}, {})))
-    batch = tasks_of([1] * 4, preference=1)
-    assert greedy.plan(batch, LATENCY, order=[1, 0]).machine.tolist() == [5, 3, 4, 1]
-    assert sorted(greedy.plan(batch, QUALITY, order=[1, 0]).machine.tolist()[:2]) == [1, 5]
-
-
-def test_quality_first_looks_at_every_partition_and_ranks_them_by_mean_open_weight():
-    score = [1, 1, 9, 5, 6, 6, 4, 4, 4]
-    used = [0, 0, 1, 0, 0, 0, 0, 0, 0]
-    greedy = Greedy("weighted_sampling", cell_of([1] * 9, score), 3, used=used)
-    plan = greedy.plan(tasks_of([1] * 8), QUALITY)
-    assert sorted(plan.machine[:3].tolist()) == [3, 4, 5]
-    assert sorted(plan.machine[3:6].tolist()) == [6, 7, 8]
-    assert plan.partitions_scanned == 8 * 3
-
-
-def test_the_best_partition_has_the_highest_mean_weight_or_the_highest_mean_score():
-    weight = [100, 1, 20, 20]
-    greedy = Greedy("weighted_sampling", cell_of([1] * 4, weight), 2)
-    for quality, best in ((MEAN_WEIGHT, [0, 1]), (MEAN_SCORE, [2, 3])):
-        plan = greedy.plan(tasks_of([1]), QUALITY, quality=quality)
-        assert plan.machine[0] in best
 
 
 def test_mean_scores_follow_a_view_that_changes():
@@ -256,14 +197,6 @@ def test_that_nothing_fits_is_found_once_per_plan(kind, ranking, preference):
     assert mixed.task.tolist() == list(range(1, 20, 2))
 
 
-def test_gangs_are_whole_and_leave_room_behind_when_they_fail():
-    greedy = Greedy("first_fit", cell_of([2, 2, 2]))
-    plan = greedy.plan(tasks_of([1, 2, 2, 1, 2, 2], gang=[-1, 7, 7, -1, 7, 9]))
-    assert dict(zip(plan.task.tolist(), plan.machine.tolist(), strict=True)) == {0: 0, 3: 0, 5: 1}
-    assert plan.pending.tolist() == [1, 2, 4] and plan.gang.tolist() == [-1, -1, 9]
-    assert (plan.pending_reason == PendingReason.NO_ROOM).all()
-
-
 @pytest.mark.parametrize(
     ("tasks", "order", "message"),
     [
@@ -287,10 +220,6 @@ def test_the_catalog_must_be_of_the_views_cell():
     here.view = elsewhere.view
     with pytest.raises(ValueError, match="another cell"):
         here.plan(tasks_of([1]))
-
-
-def test_kinds_of_the_kernel_are_the_registered_ones():
-    assert set(KINDS) <= set(registry.kinds())
 
 
 @pytest.mark.parametrize("empty", [4, 150])

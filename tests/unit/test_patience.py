@@ -1,5 +1,6 @@
 """Delay scheduling by the greedy kinds: a task waits for a preferred machine while its patience
-lasts, takes one that gets room, takes any afterwards, and holds up no other."""
+lasts, takes one that gets room, takes any afterwards, and holds up no other. Patience is one time
+for all, or by price: until waiting has cost what it saves."""
 
 from __future__ import annotations
 
@@ -11,9 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedulers import registry
-from schedulers.capability import Capability
-from schedulers.greedy.scheduler import GreedyScheduler
+from schedulers.greedy.scheduler import (
+    LONGEST_US,
+    GreedyScheduler,
+    PatienceByPrice,
+    PatientScheduler,
+)
 from schedulers.interface import (
+    Capability,
     ChangeKind,
     PartitionRanking,
     PendingReason,
@@ -22,11 +28,14 @@ from schedulers.interface import (
     SchedulerEnvironment,
     TaskChanges,
 )
+from schedulers.prices.registry import PriceScope
+from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
 from shared_state.tasks import TaskBatch
 from tests.fixtures.examples import examples
 from tests.greedy_world import catalog_of, cell_of, tasks_of, view_of
+from tests.priced_world import GivenPrices, greedy_with, rule
 
 PATIENCE_US = 1_000
 MACHINES = 8
@@ -84,45 +93,6 @@ def placed(plan: Plan) -> dict[int, int]:
     return dict(zip(plan.task.tolist(), plan.machine.tolist(), strict=True))
 
 
-RANKINGS = pytest.mark.parametrize("ranking", PartitionRanking)
-KINDS = pytest.mark.parametrize("kind", ["random", "best_fit", "load_spreading", "preferred_first"])
-
-
-@KINDS
-@RANKINGS
-def test_a_task_waits_and_then_takes_any_machine(kind: str, ranking: PartitionRanking) -> None:
-    world = World(kind, taken=(0,), ranking=ranking)
-    plan = world.plan(100, tasks(1, submit_us=50))
-    assert not len(plan.task) and plan.pending.tolist() == [0]
-    assert plan.pending_reason.tolist() == [PendingReason.WAITS_FOR_PREFERRED]
-    assert plan.retry_at_us == 50 + PATIENCE_US
-    early = world.plan(49 + PATIENCE_US)
-    assert not len(early.task) and early.retry_at_us == 50 + PATIENCE_US
-    late = world.plan(50 + PATIENCE_US)
-    assert late.task.tolist() == [0] and late.machine[0] != 0 and late.retry_at_us is None
-
-
-@KINDS
-@RANKINGS
-def test_a_preferred_machine_that_gets_room_is_taken(kind: str, ranking: PartitionRanking) -> None:
-    world = World(kind, taken=(0, 1, 2), ranking=ranking)
-    world.plan(100, tasks(1, 2, 2))
-    assert not len(world.plan(200).task)
-    world.free(2)
-    plan = world.plan(300)
-    assert placed(plan) == {1: 2} and not len(plan.pending), "pending names tasks of the call only"
-    world.free(0, 1)
-    assert placed(world.plan(400)) == {0: 0, 2: 1}
-
-
-@KINDS
-def test_waiting_tasks_hold_up_no_other(kind: str) -> None:
-    world = World(kind, taken=(0,))
-    plan = world.plan(100, tasks(1, 0, 1, 2))
-    assert plan.task.tolist() == [1, 3] and plan.pending.tolist() == [0, 2]
-    assert world.plan(200, tasks(0, first=4)).task.tolist() == [4]
-
-
 def test_only_tasks_that_prefer_machines_wait() -> None:
     world = World(taken=(0, 1, 2, 4, 5, 6, 7))
     plan = world.plan(100, tasks(3))
@@ -131,17 +101,6 @@ def test_only_tasks_that_prefer_machines_wait() -> None:
     plan = full.plan(100, tasks(3, 1, 0))
     no_room, waits = PendingReason.NO_ROOM, PendingReason.WAITS_FOR_PREFERRED
     assert plan.pending_reason.tolist() == [no_room, waits, no_room]
-
-
-def test_a_task_whose_claim_was_rejected_waits_again() -> None:
-    world = World(taken=(1, 2))
-    task = tasks(1, submit_us=100)
-    [ticket] = [world.plan(150, task)]
-    world.scheduler.observe(
-        TaskChanges(ChangeKind.REJECTED, 200, ticket.task, ticket.machine, np.array([-1]))
-    )
-    assert world.plan(300, task).retry_at_us == 100 + PATIENCE_US
-    assert world.plan(100 + PATIENCE_US).task.tolist() == [0]
 
 
 def test_a_task_that_turns_out_to_run_is_forgotten() -> None:
@@ -241,3 +200,95 @@ def test_no_task_waits_longer_than_its_patience_where_there_is_room(
         busy = np.flatnonzero(world.view.free[:, 0] < 2)
         if len(busy) and data.draw(st.booleans()):
             world.free(int(data.draw(st.sampled_from(busy.tolist()))))
+
+
+PRICED_MACHINES = 6
+# Set 1 prefers machines 0 and 1, set 2 machine 2 and a rack, set 3 only a rack. Elsewhere costs
+# 100.
+PRICED_CATALOG = replace(
+    catalog_of(({0: 20, 1: 30}, {}), ({2: 0}, {1: 40}), ({}, {1: 40})),
+    wait_cost=3,
+    wait_quantum_us=1_000,
+)
+FREE, LAST = 4, 50  # the price of the first slot of a machine, and of its second and last
+
+
+class PricedWorld:
+    """One patient scheduler. Machines 0 to 2 are full, others empty."""
+
+    def __init__(self, options=None, longest_us=0, catalog=PRICED_CATALOG, price=None):
+        offsets = np.array([0, PRICED_MACHINES], np.int64)
+        spec = cell_of([2] * PRICED_MACHINES)
+        self.view = view_of(spec, Partitioning(offsets), [2, 2, 2, 0, 0, 0])
+        price = [[FREE, LAST]] * PRICED_MACHINES if price is None else price
+        options = rule() if options is None else options
+        greedy = greedy_with(
+            "random",
+            spec,
+            offsets,
+            catalog,
+            GivenPrices(price, [2] * PRICED_MACHINES, [1]),
+            options,
+        )
+        self.scheduler = PatientScheduler(
+            greedy,
+            SchedulerEnvironment("patient", spec, offsets, catalog),
+            PatienceByPrice(options, catalog, longest_us),
+        )
+
+    def plan(self, now_us, *preference):
+        context = PlanContext(now_us, now_us, PartitionRanking.OPTIMISTIC, np.zeros(1, np.int32))
+        tasks = tasks_of([1] * len(preference), preference) if preference else TaskBatch.empty(1)
+        return self.scheduler.plan(tasks, self.view, context)
+
+
+def waits_us(saved):
+    """How long it takes until waiting has cost so much."""
+    return saved * PRICED_CATALOG.wait_quantum_us // PRICED_CATALOG.wait_cost
+
+
+@pytest.mark.parametrize(
+    ("preference", "saved"), [(1, 100 + FREE - (20 + LAST)), (2, 100 + FREE - (0 + LAST))]
+)
+def test_a_task_waits_until_waiting_has_cost_what_it_saves(preference, saved):
+    world = PricedWorld()
+    plan = world.plan(10, preference)
+    assert plan.pending.tolist() == [0]
+    assert plan.pending_reason.tolist() == [PendingReason.PRICED_OUT]
+    assert plan.retry_at_us == waits_us(saved)
+    assert not len(world.plan(waits_us(saved) - 1).task)
+    assert world.plan(waits_us(saved)).machine[0] >= 3
+
+
+def test_dear_slots_on_preferred_machines_are_not_waited_for():
+    price = [[FREE, 200]] * 2 + [[FREE, LAST]] * 4
+    plan = PricedWorld(price=price).plan(10, 1, 2)
+    assert plan.task.tolist() == [0] and plan.pending.tolist() == [1]
+
+
+def test_preferred_machines_without_prices_save_their_price_too():
+    world = PricedWorld(rule(scope=PriceScope.ELSEWHERE))
+    assert world.plan(0, 1).retry_at_us == waits_us(100 + FREE - 20)
+
+
+def test_a_weight_counts():
+    assert PricedWorld(rule(weight_permille=500)).plan(0, 1).retry_at_us == waits_us(
+        100 + FREE // 2 - (20 + LAST // 2)
+    )
+
+
+def test_no_task_waits_longer_than_its_limit():
+    assert PricedWorld(longest_us=1_000).plan(0, 1).retry_at_us == 1_000
+
+
+@pytest.mark.parametrize(("cost", "expected_us"), [(0, LONGEST_US), (10**12, 0)])
+def test_waiting_that_costs_nothing_or_very_much(cost, expected_us):
+    catalog = replace(PRICED_CATALOG, wait_cost=cost)
+    plan = PricedWorld(catalog=catalog).plan(0, 1)
+    assert (plan.retry_at_us or 0) == expected_us
+    assert len(plan.task) == (expected_us == 0)
+
+
+def test_it_needs_prices():
+    with pytest.raises(AgoraError, match="patience_by_price: needs prices"):
+        registry.get("random").parse_options({"patience_by_price": True})

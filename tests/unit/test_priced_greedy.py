@@ -8,7 +8,7 @@ import pytest
 
 from schedulers import registry
 from schedulers.interface import PartitionRanking, PlanContext, SchedulerEnvironment
-from schedulers.prices.options import PriceMode, PriceScope
+from schedulers.prices.registry import PriceMode, PriceScope
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from tests.greedy_world import catalog_of, cell_of, tasks_of, view_of

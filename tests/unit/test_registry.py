@@ -1,13 +1,20 @@
 """Kinds by name, their options, and kinds that other packages bring: a whole scheduler in a file
-and one line of metadata."""
+and one line of metadata; and what somebody else's code raised, as messages say it."""
 
+from __future__ import annotations
+
+import sys
 import textwrap
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from schedulers import registry
-from schedulers.capability import Capability
 from schedulers.conformance import check_conformance
+from schedulers.entry_points import LONGEST, cause, raised
+from schedulers.interface import Capability
 from shared_state.errors import AgoraError
 
 # The guide's example: what a third party writes, whole.
@@ -17,7 +24,7 @@ OWN_SCHEDULER = '''
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from schedulers.decision_time import Counted
+from schedulers.decision_clock import Counted
 from schedulers.interface import Plan
 from schedulers.registry import SchedulerSpec
 
@@ -51,7 +58,7 @@ SPEC = SchedulerSpec("last_fit", Options, LastFit, default_decision=Counted(100)
 
 BROKEN = """
 from pydantic import BaseModel
-from schedulers.decision_time import Counted
+from schedulers.decision_clock import Counted
 from schedulers.registry import SchedulerSpec
 
 NUMBER = 3
@@ -90,21 +97,6 @@ def test_a_third_party_kind_is_found_and_conforms(tmp_path, monkeypatch):
         spec.parse_options({"spare": -1})
 
 
-def test_kinds_are_sorted_and_ours_load():
-    kinds = registry.kinds()
-    assert list(kinds) == sorted(kinds)
-    greedy = {
-        "random",
-        "randomized_first_fit",
-        "first_fit",
-        "best_fit",
-        "load_spreading",
-        "weighted_sampling",
-    }
-    assert greedy <= set(kinds)
-    assert all(registry.get(kind).kind == kind for kind in kinds)
-
-
 def test_an_unknown_kind_is_named_and_the_known_ones_listed():
     with pytest.raises(
         AgoraError,
@@ -122,11 +114,16 @@ def test_firmament_is_quincy_by_another_name():
         registry.get("firmanent")
 
 
-def test_no_package_may_take_the_name_of_an_alias(tmp_path, monkeypatch):
-    install(tmp_path, monkeypatch, "usurper", "NUMBER = 3\n", "firmament", "usurper:SPEC")
-    with pytest.raises(
-        AgoraError, match="'firmament' is registered twice: an alias of quincy and usurper:SPEC"
-    ):
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("random", "'random' is registered twice"),
+        ("firmament", "'firmament' is registered twice: an alias of quincy and usurper:SPEC"),
+    ],
+)
+def test_no_package_may_take_a_name_that_is_taken(tmp_path, monkeypatch, kind, message):
+    install(tmp_path, monkeypatch, "usurper", "NUMBER = 3\n", kind, "usurper:SPEC")
+    with pytest.raises(AgoraError, match=message):
         registry.kinds()
 
 
@@ -169,12 +166,6 @@ def test_broken_entry_points_are_refused(tmp_path, monkeypatch, value, message):
     install(tmp_path, monkeypatch, "broken_package", BROKEN, "broken", value)
     with pytest.raises(AgoraError, match=message):
         registry.get("broken")
-
-
-def test_two_packages_may_not_claim_one_kind(tmp_path, monkeypatch):
-    install(tmp_path, monkeypatch, "usurper", "NUMBER = 3\n", "random", "usurper:SPEC")
-    with pytest.raises(AgoraError, match="'random' is registered twice"):
-        registry.kinds()
 
 
 @pytest.mark.parametrize(
@@ -220,3 +211,61 @@ def test_options_may_bring_capabilities():
         options = spec.parse_options({"patience_s": patience_s})
         found = spec.with_options(options).capabilities
         assert found == {Capability.PLANS_WHOLE_QUEUE, more}
+
+
+OUTER = "from {helper} import fail\n\n\ndef call(error):\n    fail(error)\n"
+HELPER = "def fail(error):\n    raise error\n"
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, ModuleType]:
+    """A package, and a module that is in none; both call a helper beside them."""
+    folder = tmp_path / "raised_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(OUTER.format(helper="raised_package.helper"))
+    (folder / "helper.py").write_text(HELPER)
+    (tmp_path / "raised_module.py").write_text(OUTER.format(helper="raised_helper"))
+    (tmp_path / "raised_helper.py").write_text(HELPER)
+    monkeypatch.syspath_prepend(tmp_path)
+    names = ("raised_package", "raised_package.helper", "raised_module", "raised_helper")
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return import_module("raised_package"), import_module("raised_module")
+
+
+def caught(module: ModuleType, error: Exception) -> Exception:
+    try:
+        module.call(error)
+    except Exception as found:
+        return found
+    raise AssertionError("it did not raise")
+
+
+def test_the_line_is_the_innermost_of_the_owners_package_or_file(modules) -> None:
+    package, module = modules
+    of_package = caught(package, KeyError(7))
+    assert raised(of_package, package.call) == "KeyError: 7 (helper.py, line 2)"
+    of_module = caught(module, KeyError(7))
+    assert raised(of_module, module.call) == "KeyError: 7 (raised_module.py, line 5)"
+    assert cause(of_module, module.call) == f"{module.__file__}, line 5: KeyError: 7"
+
+
+def test_without_a_line_of_the_owners_it_is_the_innermost_and_never_ours(modules) -> None:
+    _, module = modules
+    assert raised(caught(module, KeyError(7)), object()) == "KeyError: 7 (raised_helper.py, line 2)"
+    try:
+        raise KeyError(7)
+    except KeyError as ours:
+        assert raised(ours, object()) == "KeyError: 7"
+
+
+def test_a_message_is_one_line_of_limited_length() -> None:
+    class Secret(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert raised(ValueError("a\n  b")) == "ValueError: a b"
+    assert raised(ValueError()) == "ValueError"
+    assert raised(Secret()) == "Secret: (its message cannot be shown)"
+    long = raised(ValueError("x" * 1000))
+    assert len(long) == LONGEST and long.endswith("x…")

@@ -18,7 +18,7 @@ from parsync.protocols.rounds import ScheduledRounds, native_planner
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from schedulers import registry
 from schedulers.checked import CheckedScheduler
-from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled, ModelledByClass
+from schedulers.decision_clock import Counted, DecisionClock, Measured, Modelled, ModelledByClass
 from schedulers.greedy.scheduler import GreedyOptions, claimed_plan
 from schedulers.interface import (
     ClaimedPlan,

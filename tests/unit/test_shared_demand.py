@@ -4,27 +4,22 @@ refused."""
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from experiments.workloads.synthetic import generate
 from parsync.core.addresses import CELL_SIDE
 from parsync.protocols import registry as protocols
-from parsync.protocols.optimistic.events import DemandReply
-from parsync.protocols.optimistic.shared_demand import SETS_PER_REPLY, DemandExchange
-from parsync.protocols.spec import ProtocolCapability
+from parsync.protocols.optimistic.shared_demand import SETS_PER_REPLY, DemandExchange, DemandReply
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import check_protocols
-from parsync.spec.decision_times import ModelledTime
 from schedulers import registry as schedulers
-from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.conformance import NonConformance
-from schedulers.decision_time import PRICE_MACHINE_NS, Counted, Measured, Modelled
-from schedulers.interface import ContractBroken, SchedulerEnvironment
+from schedulers.interface import Capability, ContractBroken, SchedulerEnvironment
 from schedulers.prices import registry
 from schedulers.prices.conformance import check_estimator
 from schedulers.prices.interface import DemandCounts
@@ -276,14 +271,11 @@ def test_counts_that_cannot_be_are_refused_whole(counts, message):
 @pytest.mark.parametrize("patience", [{}, {"patience_s": 0.1}])
 def test_the_option_gives_the_capability_and_a_scheduler_that_shares(kind, patience):
     spec = schedulers.get(kind)
-    environment = SchedulerEnvironment(
-        "one", cell_of([2, 2]), np.array([0, 2]), catalog_of([(90, {0: 20})])
-    )
     for shares in (True, False):
         options = spec.parse_options({**SHARED, **patience, "share_demand": shares})
         made = spec.with_options(options)
         assert (Capability.SHARES_DEMAND in made.capabilities) is shares
-        assert (spec.build(options, environment).shared_demand is not None) is shares
+        assert (spec.build(options, environment_of_two()).shared_demand is not None) is shares
 
 
 @pytest.mark.parametrize(
@@ -298,82 +290,63 @@ def test_the_option_gives_the_capability_and_a_scheduler_that_shares(kind, patie
             {"prices": "implied", "share_demand": "yes"},
             "option 'share_demand': Input should be a valid boolean",
         ),
+        (
+            {"prices": "potentials", "share_demand": True},
+            "share_demand: prices 'potentials' do not rest on demand",
+        ),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(options, message):
     with pytest.raises(AgoraError, match=message) as refused:
-        schedulers.get("random").parse_options(options)
+        schedulers.get("quincy").parse_options(options)
     assert "\n" not in str(refused.value)
 
 
-def test_flow_prices_of_its_own_rounds_are_not_shared():
-    with pytest.raises(AgoraError, match="share_demand: prices 'potentials' do not rest on demand"):
-        schedulers.get("quincy").parse_options({"prices": "potentials", "share_demand": True})
-
-
 @pytest.mark.parametrize(
-    ("uses", "message"),
+    ("changes", "message"),
     [
-        (lambda members: members[9], r"uses_cell_side raised IndexError: tuple index"),
-        (lambda members: 1, r"uses_cell_side: expected a bool, got a int"),
+        (
+            {"uses_cell_side": lambda members: members[9]},
+            r"^protocol 'optimistic': uses_cell_side raised IndexError: tuple index",
+        ),
+        (
+            {"uses_cell_side": lambda members: 1},
+            r"^protocol 'optimistic': uses_cell_side: expected a bool, got a int",
+        ),
+        (
+            {"capabilities": frozenset({"runs_schedulers", "watches_cell"})},
+            "watches_cell: needs a participant beside the master",
+        ),
+        (
+            {"capabilities": frozenset({"runs_schedulers"})},
+            r"^group 'random': share_demand: protocol 'optimistic' ",
+        ),
     ],
 )
-def test_what_goes_wrong_in_uses_cell_side_is_one_line(monkeypatch, uses, message):
-    spec = arm("diff_block", group()).seeded(1, 1_000, 50_000, live=False)
-    odd = replace(protocols.get("optimistic"), uses_cell_side=uses)
+def test_a_protocol_that_cannot_pass_demand_on_is_refused(monkeypatch, changes, message):
+    shares = message.startswith("^group")
+    spec = arm("diff_block", group(options=SHARED if shares else {})).seeded(
+        1, 1_000, 50_000, live=False
+    )
+    check_protocols(spec)
+    odd = replace(protocols.get("optimistic"), **changes)
     monkeypatch.setattr(protocols, "get", lambda kind: odd)
-    with pytest.raises(AgoraError, match=rf"^protocol 'optimistic': {message}"):
+    with pytest.raises(AgoraError, match=message):
         check_protocols(spec)
 
 
-def test_who_watches_the_cell_needs_the_participant_that_does(monkeypatch):
-    spec = arm("diff_block", group()).seeded(1, 1_000, 50_000, live=False)
-    watches = frozenset({ProtocolCapability.RUNS_SCHEDULERS, ProtocolCapability.WATCHES_CELL})
-    odd = replace(protocols.get("optimistic"), capabilities=watches)
-    monkeypatch.setattr(protocols, "get", lambda kind: odd)
-    with pytest.raises(AgoraError, match=r"watches_cell: needs a participant beside the master"):
-        check_protocols(spec)
-
-
-def test_a_protocol_that_passes_no_demand_on_is_refused(monkeypatch):
-    spec = protocols.get("optimistic")
-    arm_spec = arm("diff_block", group(options=SHARED)).seeded(1, 1_000, 50_000, live=False)
-    check_protocols(arm_spec)
-    without = replace(spec, capabilities=frozenset({"runs_schedulers"}))
-    monkeypatch.setattr(protocols, "get", lambda kind: without)
-    with pytest.raises(AgoraError, match=r"^group 'random': share_demand: protocol 'optimistic' "):
-        check_protocols(arm_spec)
-
-
-class NoSharing:
-    operations = 0
-
-    def offered(self, task, preference, request): ...
-
-    def update(self, view, now_us): ...
+def environment_of_two():
+    catalog = catalog_of([(90, {0: 20})])
+    return SchedulerEnvironment("one", cell_of([2, 2]), np.array([0, 2]), catalog)
 
 
 def test_a_kind_that_says_it_shares_must(monkeypatch):
     options = registry.get("implied").options
-    odd = SlotPriceSpec("odd", options, lambda options, environment: NoSharing(), False, True)
+    odd = SlotPriceSpec("odd", options, lambda options, environment: object(), False, True)
     monkeypatch.setattr(registry, "get", lambda kind: odd)
     parsed = schedulers.get("random").parse_options({"prices": "odd", "share_demand": True})
-    environment = SchedulerEnvironment(
-        "one", cell_of([2, 2]), np.array([0, 2]), catalog_of([(90, {0: 20})])
-    )
     with pytest.raises(AgoraError, match=r"^slot prices 'odd': shares_demand: expected take_new"):
-        parsed.estimator(environment)
-
-
-class BadSharer:
-    """A scheduler whose shared demand is what a test says."""
-
-    def __init__(self, demand):
-        self.shared_demand = demand
-
-    def plan(self, tasks, view, context): ...
-
-    def observe(self, changes): ...
+        parsed.estimator(environment_of_two())
 
 
 class BadDemand:
@@ -390,12 +363,11 @@ class BadDemand:
 
 
 def checked_sharer(demand):
+    """A scheduler whose shared demand is this."""
     world = SharedDemandWorld([1, 1], 1, 1)
     spec = replace(schedulers.get("random"), capabilities=frozenset({Capability.SHARES_DEMAND}))
-    environment = SchedulerEnvironment(
-        "one", world.environment.cell, np.array([0, 1]), world.environment.catalog
-    )
-    return CheckedScheduler(BadSharer(demand), spec, environment, world.environment.table)
+    sharer = SimpleNamespace(shared_demand=demand)
+    return CheckedScheduler(sharer, spec, environment_of_two(), world.environment.table)
 
 
 @pytest.mark.parametrize(
@@ -411,26 +383,6 @@ def test_what_goes_wrong_in_shared_demand_is_the_schedulers_fault():
         checked_sharer(BadDemand()).learn_demand(counts_of((1, 1, 1)), 0)
     with pytest.raises(ContractBroken, match="shares_demand: expected shared_demand"):
         checked_sharer(None)
-
-
-# --- decision time ---
-
-
-def test_modelled_decisions_take_time_for_each_machine_that_is_priced_anew():
-    clock = Modelled(10, 250_000, 0, price_machine_ns=60)
-    assert clock.duration_us(2, 0, 0, 0, 2_000) == 10 + 500 + 120
-    assert clock.duration_us(2, 0, 0, 0) == 10 + 500
-    assert ModelledTime(task_us=1).make(8) == Modelled(
-        0, 1000, 0, price_machine_ns=PRICE_MACHINE_NS
-    )
-    assert ModelledTime(task_us=1, price_machine_ns=0).make(8).price_machine_ns == 0
-    with pytest.raises(ValueError, match="price_machine_ns: expected 0 or more, got -1"):
-        Modelled(0, 0, 0, price_machine_ns=-1)
-    for wrong in (-1, 1.5, 1_000_001):
-        with pytest.raises(ValidationError, match="price_machine_ns"):
-            ModelledTime(task_us=1, price_machine_ns=wrong)
-    for other in (Counted(15), Measured()):
-        assert other.duration_us(3, 3, 1000, 10, 2_000) == other.duration_us(3, 3, 1000, 10)
 
 
 # --- whole runs ---

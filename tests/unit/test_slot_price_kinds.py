@@ -7,15 +7,14 @@ import itertools
 
 import numpy as np
 import pytest
-from pydantic import BaseModel, ConfigDict
 
 from schedulers.conformance import NonConformance
+from schedulers.entry_points import NoOptions
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices import registry
 from schedulers.prices.conformance import check_estimator
 from schedulers.prices.interface import SlotPrices
-from schedulers.prices.options import PriceOptions
-from schedulers.prices.registry import SlotPriceSpec
+from schedulers.prices.registry import PriceOptions, SlotPriceSpec
 from shared_state.errors import AgoraError
 from tests.fixtures.installed import install
 from tests.price_world import PriceWorld, catalog_of, cell_of
@@ -144,134 +143,74 @@ def test_an_unknown_kind_is_named_and_the_known_ones_listed():
         registry.get("implid")
 
 
-class Nothing(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
 class Fair:
-    """Counts tasks; the price of every machine is that count. Subclasses break one promise."""
+    """Counts tasks; the price of every machine is that count. `spoilt` breaks one promise."""
 
     def __init__(self, environment):
         self.shape = environment.cell.capacity.shape
         self.catalog = environment.catalog
-        self.seen = set()
-        self.operations = 0
+        self.seen, self.count, self.requests = set(), 0, []
+        self.operations = self.last_us = 0
         self.last = None
 
     def offered(self, task, preference, request):
         self.seen.update(task.tolist())
+        self.count += len(task)
+        self.requests.append(request)
+
+    def column(self, number):
+        return np.full((self.shape[0], 1), number, np.int64)
 
     def made(self):
-        return np.full((self.shape[0], 1), len(self.seen), np.int64)
+        return self.column(len(self.seen))
 
     def update(self, view, now_us):
         price = self.made()
         if self.last is None or not np.array_equal(price, self.last.price):
-            self.last = SlotPrices(
-                price, np.ones(self.shape[0], np.int64), np.ones(self.shape[1], np.int64)
-            )
+            machines, dimensions = (np.ones(n, np.int64) for n in self.shape)
+            self.last = SlotPrices(price, machines, dimensions)
         return self.last
 
 
-class CountsRetries(Fair):
-    count = 0
-
-    def offered(self, task, preference, request):
-        self.count += len(task)
-
-    def made(self):
-        return np.full((self.shape[0], 1), self.count, np.int64)
+def spec_of(estimator):
+    return SlotPriceSpec("tested", NoOptions, lambda options, environment: estimator(environment))
 
 
-class KeepsArrays(Fair):
-    arrays: tuple = ()
-
-    def offered(self, task, preference, request):
-        self.arrays = (*self.arrays, request)
-
-    def made(self):
-        return np.full((self.shape[0], 1), sum(int(a.sum()) for a in self.arrays[:1]), np.int64)
+def making(made):
+    """An estimator that makes other prices: made(estimator)."""
+    return type("Making", (Fair,), {"made": made})
 
 
-class ReadsTheFuture(Fair):
-    def made(self):
-        return np.full((self.shape[0], 1), int(self.catalog.elsewhere_cost.sum()), np.int64)
-
-
-class NewObjects(Fair):
-    def update(self, view, now_us):
-        self.last = None
-        return super().update(view, now_us)
-
-
-class NewObjectsAtNewTimes(Fair):
-    now_us = 0
+def updating(before):
+    """An estimator that does something first: before(estimator, view, now_us)."""
 
     def update(self, view, now_us):
-        if now_us > self.now_us:
-            self.last, self.now_us = None, now_us
-        return super().update(view, now_us)
+        found = before(self, view, now_us)
+        return Fair.update(self, view, now_us) if found is None else found
+
+    return type("Updating", (Fair,), {"update": update})
 
 
-class Negative(Fair):
-    def made(self):
-        return super().made() - 40
+def new_objects(self, view, now_us):
+    self.last = None
 
 
-class Falling(Fair):
-    def made(self):
-        return np.tile(np.array([5, 3], np.int64), (self.shape[0], 1))
+def new_objects_at_new_times(self, view, now_us):
+    if now_us > self.last_us:
+        self.last, self.last_us = None, now_us
 
 
-class Narrow(Fair):
-    def made(self):
-        return super().made().astype(np.int32)
+def claims_room(self, view, now_us):
+    room = np.flatnonzero((view.free > 0).all(axis=1))[:1].astype(np.int32)
+    view.claim(room, np.ones((len(room), self.shape[1]), np.int64))
 
 
-class TooFew(Fair):
-    def made(self):
-        return super().made()[1:]
-
-
-class NoLevels(Fair):
-    def made(self):
-        return np.zeros((self.shape[0], 0), np.int64)
-
-
-class Lists(Fair):
-    def update(self, view, now_us):
-        return [0] * self.shape[0]
-
-
-class ClaimsRoom(Fair):
-    def update(self, view, now_us):
-        room = np.flatnonzero((view.free > 0).all(axis=1))[:1].astype(np.int32)
-        view.claim(room, np.ones((len(room), self.shape[1]), np.int64))
-        return super().update(view, now_us)
+def working(operations):
+    return updating(lambda self, view, now_us: setattr(self, "operations", operations()))
 
 
 NUMBERS = itertools.count()
-
-
-class Moody(Fair):
-    def made(self):
-        return np.full((self.shape[0], 1), next(NUMBERS), np.int64)
-
-
-class MoodyWork(Fair):
-    def update(self, view, now_us):
-        self.operations = next(NUMBERS)
-        return super().update(view, now_us)
-
-
-class NegativeWork(Fair):
-    def update(self, view, now_us):
-        self.operations = -1
-        return super().update(view, now_us)
-
-
-def spec_of(estimator):
-    return SlotPriceSpec("tested", Nothing, lambda options, environment: estimator(environment))
+PRICE = r"price: expected int64\[24, 1\], got"
 
 
 def test_the_check_passes_who_keeps_the_contract():
@@ -281,21 +220,33 @@ def test_the_check_passes_who_keeps_the_contract():
 @pytest.mark.parametrize(
     ("estimator", "promise"),
     [
-        (CountsRetries, "a task that is offered again counts once"),
-        (KeepsArrays, r"arrays given to offered\(\) may change"),
-        (ReadsTheFuture, "prices do not depend on the sets of tasks to come"),
-        (NewObjects, "at the same time returns the same object"),
-        (NewObjectsAtNewTimes, "returns the object that it returned before unless"),
-        (Negative, "price: expected 0 or more, got -10"),
-        (Falling, "expected columns that never fall, got 5 and then 3 for machine 0"),
-        (Narrow, r"price: expected int64\[24, 1\], got int32\[24, 1\]"),
-        (TooFew, r"price: expected int64\[24, 1\], got int64\[23, 1\]"),
-        (NoLevels, r"price: expected int64\[24, 1\], got int64\[24, 0\]"),
-        (Lists, "expected SlotPrices, got a list"),
-        (ClaimsRoom, "leaves the view as it found it"),
-        (Moody, "a task that is offered again|same time"),
-        (MoodyWork, "counted work is a function"),
-        (NegativeWork, "operations: expected an integer of at least 0, got -1"),
+        (making(lambda self: self.column(self.count)), "a task that is offered again counts once"),
+        (
+            making(lambda self: self.column(sum(int(a.sum()) for a in self.requests[:1]))),
+            r"arrays given to offered\(\) may change",
+        ),
+        (
+            making(lambda self: self.column(int(self.catalog.elsewhere_cost.sum()))),
+            "prices do not depend on the sets of tasks to come",
+        ),
+        (updating(new_objects), "at the same time returns the same object"),
+        (updating(new_objects_at_new_times), "returns the object that it returned before unless"),
+        (making(lambda self: Fair.made(self) - 40), "price: expected 0 or more, got -10"),
+        (
+            making(lambda self: self.column(5) - np.array([0, 2])),
+            "expected columns that never fall, got 5 and then 3 for machine 0",
+        ),
+        (making(lambda self: Fair.made(self).astype(np.int32)), rf"{PRICE} int32\[24, 1\]"),
+        (making(lambda self: Fair.made(self)[1:]), rf"{PRICE} int64\[23, 1\]"),
+        (making(lambda self: Fair.made(self)[:, :0]), rf"{PRICE} int64\[24, 0\]"),
+        (updating(lambda self, *_: [0] * 24), "expected SlotPrices, got a list"),
+        (updating(claims_room), "leaves the view as it found it"),
+        (
+            making(lambda self: self.column(next(NUMBERS))),
+            "a task that is offered again|same time",
+        ),
+        (working(lambda: next(NUMBERS)), "counted work is a function"),
+        (working(lambda: -1), "operations: expected an integer of at least 0, got -1"),
     ],
 )
 def test_broken_estimators_are_found_out(estimator, promise):

@@ -1,15 +1,29 @@
-"""Estimators of slot prices: closed cases by hand, what counts and when, and what is refused."""
+"""Estimators of slot prices: closed cases by hand, what counts and when, and what is refused.
+Prices that are means of dual prices of samples, and of the potentials of a flow scheduler's rounds.
+"""
+
+from __future__ import annotations
 
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ConfigDict, ValidationError
+from scipy.optimize import linprog
 
 from schedulers import _native
+from schedulers.interface import SchedulerEnvironment
 from schedulers.prices import registry
+from schedulers.prices.interface import LearnsPotentials
+from schedulers.prices.kinds import _Problem
 from schedulers.prices.periodic import KEEP_ALL, kept
+from schedulers.prices.registry import PriceOptions
 from shared_state.errors import AgoraError
-from tests.price_world import PriceWorld
+from tests.fixtures.examples import examples
+from tests.price_world import PriceWorld, catalog_of, cell_of
 
 KINDS = [kind for kind in registry.kinds() if not registry.get(kind).needs_potentials]
 
@@ -47,15 +61,6 @@ def erlang(load: Fraction, slots: int) -> Fraction:
     return terms[-1] / sum(terms)
 
 
-def test_implied_cost_is_the_ratio_of_loss_probabilities():
-    world = PriceWorld("implied", [3, 3, 1], [(1000, {0: 0})], pool=False)
-    world.occupy([1, 2], [3, 1])  # four busy slots
-    world.offer([1, 0])  # half of the tasks want machine 0: two Erlang
-    full = erlang(Fraction(2), 3)
-    expected = [round(1000 * full / erlang(Fraction(2), b)) for b in range(3)]
-    assert world.price() == [expected, [0, 0, 0], [0, 0, 0]]
-
-
 @pytest.mark.parametrize("slots", [1, 2, 3, 16, 100, 256])
 @pytest.mark.parametrize("load", ["1/1000", "1/7", "1", "13", "15.2", "40", "250", "100000"])
 @pytest.mark.parametrize("gain", [0, 1, 1000, 2**32])
@@ -67,14 +72,6 @@ def test_implied_cost_is_erlangs_formula_to_one_unit(slots, load, gain):
     full = erlang(exact, slots)
     for busy in {0, 1, slots // 2, slots - 1} - {slots}:
         assert abs(price[busy] - gain * full / erlang(exact, busy)) <= 1
-
-
-def test_nobody_wants_a_machine_whose_tasks_lose_nothing_elsewhere():
-    for kind in KINDS:
-        world = PriceWorld(kind, [2, 2], [(50, {0: 50, 1: 70})])
-        world.occupy([0], [1])
-        world.offer([1, 1, 0])
-        assert not any(map(any, world.price()))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -93,31 +90,6 @@ def test_tasks_that_ask_for_nothing_take_no_slot(kind):
     world = PriceWorld(kind, [2, 2], [(100, {0: 0})])
     world.offer([1, 1, 1], [[0], [0], [0]])
     assert world.price() == [[0], [0]]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_prices_of_a_period_are_one_object(kind):
-    world = PriceWorld(kind, [4] * 3, [(100, {0: 0}), (100, {1: 0, 2: 0})], update_s=0.2)
-    world.occupy([0, 1], [2, 3])
-    world.offer([1, 2, 2])
-    first = world.prices()
-    assert world.estimator.operations > 0
-    assert world.prices(0.199999) is first and world.estimator.operations == 0
-    assert world.prices(0.2) is first  # nothing changed
-    with pytest.raises(ValueError, match="read-only"):
-        first.price[0, 0] = 1
-
-
-def test_a_task_counts_once_however_often_it_is_offered():
-    once = PriceWorld("demand", [4] * 2, [(100, {0: 0}), (100, {1: 0})])
-    again = PriceWorld("demand", [4] * 2, [(100, {0: 0}), (100, {1: 0})])
-    for world in (once, again):
-        world.occupy([0], [3])
-        world.offer([1, 2])
-    again.offer_again([1, 1, 0, 1], [2, 2, 1, 2], [1, 1, 1, 1])
-    assert once.price() == again.price()
-    again.offer_again([1], [2], [1])
-    assert once.price(1) == again.price(1)
 
 
 def test_demand_is_forgotten_and_shares_stay_whole():
@@ -153,22 +125,6 @@ def test_demands_that_differ_by_chance_are_taken_as_equal():
     assert demand_prices(many) == [43, 55, 0]
     # Five calls with all of them at once: so many tasks of one set are one observation.
     assert demand_prices([(60, 100)] * 5) != demand_prices(many)
-
-
-def test_what_tasks_with_sets_of_their_own_want_tells_little():
-    """No machine is wanted more than others in the long run: the prices that the first hundred
-    tasks make differ less if demands are pooled."""
-    draws = np.random.default_rng(5)
-    sets = [(1000, {int(m): 0 for m in draws.choice(30, 3, replace=False)}) for _ in range(100)]
-    spread = {}
-    for pool in (False, True):
-        world = PriceWorld("implied", [8] * 30, sets, pool=pool)
-        world.occupy(range(30), [7] * 30)
-        for k in range(100):
-            world.offer([k + 1])
-        last_slot = world.prices().price[:, -1]
-        spread[pool] = last_slot.max() - last_slot.min()
-    assert spread[True] < spread[False] / 4
 
 
 def test_forgetting_is_exponential():
@@ -228,55 +184,12 @@ def test_machines_that_are_down_are_not_busy():
     assert down.price()[:3] == up.price()
 
 
-def test_prices_do_not_know_the_tasks_to_come():
-    """Two runs whose tasks are equal up to a time have equal prices up to then."""
-    sets = [(100, {0: 0, 1: 0}), (300, {1: 20}), (200, {2: 0, 3: 5})]
-    for kind in KINDS:
-        worlds = [PriceWorld(kind, [4] * 4, sets, update_s=0.5) for _ in range(2)]
-        draws = np.random.default_rng(3)
-        for second in range(10):
-            preference = draws.integers(0, 4, 20)
-            for world in worlds:
-                world.occupy([0, 1], [1, 1])
-                world.offer(preference if second < 5 or world is worlds[0] else preference[:2])
-            same = worlds[0].price(second) == worlds[1].price(second)
-            assert same or second >= 5
-        if kind not in ("occupancy", "membership"):
-            assert not same
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_costs_out_of_range_are_refused(kind):
     with pytest.raises(AgoraError, match=r"^preference set 2: elsewhere_cost: .* at most 2\^32 .*"):
         PriceWorld(kind, [1, 1], [(1, {0: 0}), (2**33, {1: 0})])
     with pytest.raises(AgoraError, match=r"^preference set 1: elsewhere_cost"):
         PriceWorld(kind, [1, 1], [(2**62, {0: -(2**62)})])
-
-
-def test_the_widest_range_of_costs_and_slots_is_priced():
-    for kind in KINDS:
-        world = PriceWorld(kind, [2**40, 2**40], [(2**32, {0: 0}), (-(2**62), {1: 2**62})])
-        world.occupy([0], [2**39])
-        world.offer([1, 2, 1], [[2**20]] * 3)
-        price = world.prices().price
-        assert price.min() >= 0 and price.max() <= 2**32
-        assert price.max() > 2**28 or kind == "fluid"  # nothing is scarce
-
-
-@pytest.mark.parametrize(
-    ("task", "preference", "message"),
-    [
-        ([0, -1], [1, 1], r"task\[1\]: expected 0 to 2\^30, got -1"),
-        ([0, 2**30], [1, 1], r"task\[1\]: expected 0 to 2\^30, got 1073741824"),
-        ([0, 1], [1, 2], r"preference\[1\]: there is no set 2"),
-        ([0, 1], [1, -1], r"preference\[1\]: there is no set -1"),
-    ],
-)
-def test_tasks_and_sets_that_do_not_exist_are_refused_whole(task, preference, message):
-    world = PriceWorld("demand", [4], [(100, {0: 0})])
-    with pytest.raises(ValueError, match=message):
-        world.offer_again(task, preference, [1, 1])
-    assert world.price() == [[0]]
 
 
 @pytest.mark.parametrize(
@@ -293,3 +206,161 @@ def test_tasks_and_sets_that_do_not_exist_are_refused_whole(task, preference, me
 def test_wrong_options_are_named(kind, options, message):
     with pytest.raises(AgoraError, match=message):
         registry.get(kind).parse_options(options)
+
+
+MACHINES = 5
+sets = st.lists(
+    st.tuples(
+        st.integers(0, 9),
+        st.dictionaries(st.integers(0, MACHINES - 1), st.integers(0, 9), max_size=MACHINES),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def least_cost(catalog, slots, tasks):
+    """The least cost of placing so many tasks of each set, each on a listed machine or elsewhere:
+    an independent linear program, machine by machine."""
+    cost, rows, columns = [], [], []
+    for k in range(catalog.sets):
+        begin, end = catalog.machine_offsets[k : k + 2]
+        for m, c in zip(catalog.machine[begin:end], catalog.machine_cost[begin:end], strict=True):
+            cost.append(c), rows.append(k), columns.append(int(m))
+        cost.append(catalog.elsewhere_cost[k]), rows.append(k), columns.append(-1)
+    rows, columns = np.array(rows), np.array(columns)
+    found = linprog(
+        cost,
+        A_eq=(rows == np.arange(catalog.sets)[:, None]).astype(float),
+        b_eq=tasks,
+        A_ub=(columns == np.arange(len(slots))[:, None]).astype(float),
+        b_ub=slots,
+    )
+    assert found.status == 0
+    return round(found.fun)
+
+
+@examples(150)
+@given(sets, st.lists(st.integers(0, 4), min_size=MACHINES, max_size=MACHINES), st.data())
+def test_slots_are_worth_optimal_dual_prices(sets, slots, data):
+    """The certificate: with these prices, what tasks cost at their cheapest places less what the
+    slots are worth is the least cost. The second sample is solved from the first."""
+    catalog, slots = catalog_of(sets), np.array(slots, np.int64)
+    numbers = np.arange(catalog.sets, dtype=np.int32)
+    problem = _Problem.make(catalog, numbers, slots)
+    for _ in range(2):
+        count = st.lists(st.integers(0, 6), min_size=len(numbers), max_size=len(numbers))
+        tasks = np.array(data.draw(count), np.int64)
+        worth = problem.worth(tasks)
+        assert worth.min() >= 0 and (worth[slots == 0] == 0).all()
+        total = -int(worth @ slots)
+        for k in range(catalog.sets):
+            begin, end = catalog.machine_offsets[k : k + 2]
+            machine = catalog.machine[begin:end]
+            machine, cost = machine[slots[machine] > 0], catalog.machine_cost[begin:end]
+            cost = cost[slots[catalog.machine[begin:end]] > 0]
+            places = [catalog.elsewhere_cost[k], *(cost + worth[machine])]
+            total += int(tasks[k]) * int(min(places))
+        assert total == least_cost(catalog, slots, tasks)
+
+
+def test_machines_that_the_same_sets_list_at_the_same_costs_are_one_class():
+    catalog = catalog_of([(100, {0: 0, 1: 0, 2: 5, 3: 0}), (100, {0: 0, 1: 0, 2: 0})])
+    problem = _Problem.make(catalog, np.array([1, 2], np.int32), np.array([2] * 5))
+    assert len(problem.class_node) == 3
+    assert problem.class_of[0] == problem.class_of[1]
+
+
+def test_a_slot_that_is_sometimes_short_has_a_price_between():
+    world = PriceWorld("fluid", [8, 8, 8], [(1000, {0: 0}), (1000, {1: 0})], samples=1000)
+    world.occupy([2, 1], [8, 8])
+    world.offer([1] * 10 + [2] * 10 + [0] * 20)  # of 16 tasks four want each machine: few want nine
+    [few], _, [none] = world.price()
+    assert 0 < few < 100 and none == 0
+    world = PriceWorld("fluid", [8, 8, 8], [(1000, {0: 0}), (1000, {1: 0})], samples=50)
+    world.occupy([2, 1], [8, 8])
+    world.offer([1] * 10 + [2] * 10)  # eight want each
+    [zero], [one], _ = world.price()
+    assert 200 < zero < 800 and 200 < one < 800
+
+
+def test_the_problem_is_kept_while_the_same_sets_are_offered():
+    sets = [(100, {0: 0}), (100, {1: 0}), (100, {2: 0})]
+    world = PriceWorld("fluid", [2] * 3, sets)
+    world.occupy([0], [2])
+    world.offer([1, 2])
+    world.prices()
+    problem = world.estimator._problem
+    world.offer([2, 1, 1])
+    world.prices(2)
+    assert world.estimator._problem is problem
+    world.offer([3])
+    world.prices(4)
+    assert world.estimator._problem is not problem
+
+
+def world_of(machines=3, **options):
+    world = PriceWorld("potentials", [2] * machines, [(100, {0: 0})], **options)
+
+    def learn(at_s, *machine, sink=1000):
+        world.estimator.learn_potentials(np.array(machine, np.int64), sink, round(at_s * 1e6))
+
+    return world, learn
+
+
+def test_they_are_zero_until_a_round_was_worth_something():
+    world, learn = world_of()
+    before = world.prices()
+    assert before.price.tolist() == [[0], [0], [0]]
+    world.offer([1, 1, 1])
+    assert world.prices(1) is before
+    learn(2, 1000, 990, 0)  # no machine is above the sink
+    assert world.prices(5) is before
+    assert world.estimator.operations > 0
+
+
+def test_they_are_means_over_time_not_over_rounds():
+    world, learn = world_of(forget_s=1e5, update_s=10.0)
+    learn(0, 1300, 1000, 900)
+    learn(1, 1000, 1400, 1000)
+    learn(3, 1000, 1000, 1000)
+    learn(3.1, 1000, 1000, 1000)
+    # machine 0: 300 for 1 s of 10; machine 1: 400 for 2 s
+    assert world.price(10) == [[30], [80], [0]]
+
+
+def test_old_rounds_are_forgotten_exponentially():
+    world, learn = world_of(1, forget_s=10.0)
+    learn(0, 1900)
+    assert world.price(10) == [[900]]  # the mean is right from the first second
+    learn(10, 1000)
+    # 10 s of 900 and then 10 s of 0, weighted e^-1 to 1
+    assert world.price(20)[0][0] == pytest.approx(900 / (1 + np.e), abs=1)
+    assert world.price(400) == [[0]]
+
+
+def test_the_highest_potentials_do_not_overflow():
+    world, _ = world_of(2)
+    top = np.array([2**62, -(2**62)], np.int64)
+    for second in range(0, 4000, 400):
+        world.estimator.learn_potentials(top, 0, second * 10**6)
+        assert world.price(second + 1) == [[2**32], [0]]
+
+
+class FlowLike(PriceOptions):
+    model_config = ConfigDict(extra="forbid")
+    has_potentials: ClassVar[bool] = True
+
+
+def test_only_flow_schedulers_can_use_them():
+    with pytest.raises(ValidationError, match="prices: 'potentials' needs a flow scheduler"):
+        PriceOptions(prices="potentials")
+    environment = SchedulerEnvironment(
+        "tested", cell_of([1, 1]), np.array([0, 2]), catalog_of([(1, {0: 0})])
+    )
+    learner = FlowLike(prices="potentials").estimator(environment)
+    assert isinstance(learner, LearnsPotentials)
+    assert not isinstance(FlowLike(prices="implied").estimator(environment), LearnsPotentials)
+    learner.learn_potentials(np.array([7, 3], np.int64), 2, 0)
+    world, _ = world_of(2)
+    assert learner.update(world.view, 10**6).price.tolist() == [[5], [1]]

@@ -26,9 +26,9 @@ from parsync.protocols.agent_quota import QuotaAccount, Reclaimer
 from parsync.workload.checks import validate
 from parsync.workload.workload import Workload
 from schedulers import registry
-from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.interface import (
+    Capability,
     ChangeKind,
     PartitionRanking,
     PlanContext,

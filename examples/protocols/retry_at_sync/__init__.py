@@ -19,7 +19,7 @@ from parsync.protocols.optimistic.sync import SyncContext, SyncSchedule, make_sy
 from parsync.protocols.pending_queue import WaitingPart
 from parsync.protocols.scheduler_agent import SchedulerAgent
 from parsync.protocols.spec import ProtocolCapability, ProtocolSpec
-from schedulers.capability import Capability
+from schedulers.interface import Capability
 from shared_state.errors import AgoraError
 
 KIND = "retry_at_sync"

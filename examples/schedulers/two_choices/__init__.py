@@ -4,7 +4,7 @@ place it on the one with more room."""
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from schedulers.decision_time import Modelled
+from schedulers.decision_clock import Modelled
 from schedulers.interface import Plan, PlanContext, SchedulerEnvironment, TaskChanges
 from schedulers.registry import SchedulerSpec
 from shared_state.random import Stream

@@ -13,7 +13,7 @@ from experiments.config.run_config import RunConfig
 from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.spec.decision_times import ModelledTime
 from schedulers import registry
-from schedulers.capability import Capability
+from schedulers.interface import Capability
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from parsync.metrics.quantity import Quantity, counted
 from parsync.strict_model import Name, Strict, first_error
 from schedulers import registry
 from schedulers.prices import registry as prices
-from schedulers.prices.options import PriceOptions
+from schedulers.prices.registry import PriceOptions
 from shared_state.errors import AgoraError
 
 SWEEP_FILE = "sweep.toml"  # in the directory of a sweep

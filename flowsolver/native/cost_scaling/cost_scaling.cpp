@@ -12,7 +12,7 @@
 #include "cost_scaling/local_scaling.hpp"
 #include "cost_scaling/scaling_steps.hpp"
 #include "graph/arc_graph.hpp"
-#include "graph/deficit_cancelling.hpp"
+#include "graph/imbalances.hpp"
 #include "graph/dynamic_graph.hpp"
 #include "graph/start_state.hpp"
 
@@ -723,9 +723,7 @@ class CostScalingEngine final : public Engine {
     has_answer_ = is_in_sync_ = true;
   }
 
-  std::uint64_t value_limit() const override {
-    return static_cast<std::uint64_t>(sizeof(V) == 4 ? kNarrowLimit : std::int64_t{1} << 56);
-  }
+  std::uint64_t value_limit() const override { return width_limit<V>(); }
   // a solve over the whole graph starts from prices relative to the root's
   bool prices_drifted() const override { return false; }
 
@@ -807,7 +805,7 @@ class CostScalingEngine final : public Engine {
   DynamicGraph<V> graph_;
   LocalScaling<V> scaling_;
   bool has_answer_;  // flow and prices are an earlier answer with changes since
-  // in step with a race (race_engine.hpp) since the last answer it gave
+  // in step with a race (race.hpp) since the last answer it gave
   bool is_in_sync_ = false;
   std::vector<NodeId>
       changed_since_answer_;   // since the last answer: new nodes, and tails of arcs that changed
@@ -828,13 +826,9 @@ Solution solve_cost_scaling_unrefined(const Network& network, const Start& start
 std::unique_ptr<Engine> make_cost_scaling_engine(const EngineStart& start, const Control& control,
                                                  Stats& stats) {
   ++stats.rebuilds;
-  try {
-    if (fits_narrow(start.network, control))
-      return std::make_unique<CostScalingEngine<std::int32_t>>(start, control);
-    return std::make_unique<CostScalingEngine<std::int64_t>>(start, control);
-  } catch (const Stopped&) {
-    return nullptr;
-  }
+  return make_by_width(start.network, control, [&]<class V> {
+    return std::unique_ptr<Engine>(std::make_unique<CostScalingEngine<V>>(start, control));
+  });
 }
 
 }  // namespace flowsolver

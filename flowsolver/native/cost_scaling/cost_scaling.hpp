@@ -31,7 +31,7 @@
 // is estimated (start_state.hpp). Given prices are refined for the given pseudoflow, so that
 // changed costs that prices alone can absorb move no flow; new sources get the price of their
 // cheapest path; deficits left by removed sources are cancelled against the sink's excess
-// (deficit_cancelling.hpp). The first phase then saturates the arcs that still violate optimality,
+// (imbalances.hpp). The first phase then saturates the arcs that still violate optimality,
 // and only the resulting excesses move. So an incremental solve is a solve from scratch with little
 // to do.
 //
@@ -58,8 +58,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine.hpp"
-#include "method.hpp"
+#include "solve.hpp"
 
 namespace flowsolver {
 

@@ -13,7 +13,7 @@
 //   0, so that rc >= -eps holds everywhere, for any eps;
 // - cancels deficits along tight forward half-edges with flow, against a node with excess or a
 //   sink, whose deficit the next new source will fill (efficient task removal,
-//   deficit_cancelling.hpp);
+//   imbalances.hpp);
 // - runs phases as PushRelabel does, for eps = K / 8, then an eighth of it, and so on. A phase
 //   saturates half-edges with rc < 0, at moved nodes only, since there are none elsewhere. It
 //   discharges deficits (ReverseDischarge) until only sinks have any, then active nodes; both visit

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "graph/large_array.hpp"
-#include "method.hpp"
+#include "solve.hpp"
 #include "network.hpp"
 
 namespace flowsolver {

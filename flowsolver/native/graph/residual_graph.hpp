@@ -79,8 +79,9 @@ class ResidualGraph {
  public:
   using Value = V;
   using Edge = HalfEdge<Value>;
-  static constexpr bool kHasUnitSources =
-      false;  // all nodes are nodes of the graph (compare initial_assignment.cpp)
+  // All nodes are nodes of the graph (compare initial_assignment.cpp).
+  static constexpr bool kHasUnitSources = false;
+  static bool is_source_arc(std::uint32_t) { return false; }
 
   // From arrays, in O(n + m): a Network, or a PackedNetwork<Value>. `flow`: empty for none.
   // `spare`: leave room in the blocks of nodes that have arcs in. Arcs with alive[a] == 0 are left

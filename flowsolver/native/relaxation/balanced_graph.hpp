@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "graph/arc_graph.hpp"
-#include "graph/deficit_cancelling.hpp"
+#include "graph/imbalances.hpp"
 #include "graph/dynamic_graph.hpp"
 #include "graph/large_array.hpp"
 #include "network.hpp"

@@ -427,9 +427,7 @@ class RelaxationEngine final : public Engine {
   }
   __int128 cost() const override { return graph_.arcs().cost(); }
   void adopt(const Engine&) override {}  // its own state is as good a start
-  std::uint64_t value_limit() const override {
-    return static_cast<std::uint64_t>(sizeof(V) == 4 ? kNarrowLimit : std::int64_t{1} << 61);
-  }
+  std::uint64_t value_limit() const override { return width_limit<V>(61); }
   bool prices_drifted() const override { return false; }
   bool local() const override { return true; }
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
@@ -578,10 +576,7 @@ class RelaxationEngine final : public Engine {
 
 template <class V>
 std::unique_ptr<Engine> make(const EngineStart& start, const Control& control, Stats& stats) {
-  const auto far = [](std::int64_t price) {
-    return price > 2 * kMaxPathCost || price < -2 * kMaxPathCost;
-  };
-  const bool within = std::none_of(start.price.begin(), start.price.end(), far);
+  const bool within = std::none_of(start.price.begin(), start.price.end(), is_far);
   const std::span<const std::int64_t> price =
       within ? start.price : std::span<const std::int64_t>{};
   return std::make_unique<RelaxationEngine<V>>(start, price, control, stats);
@@ -597,12 +592,8 @@ Solution solve_relaxation(const Network& network, const Start& start, const Cont
 
 std::unique_ptr<Engine> make_relaxation_engine(const EngineStart& start, const Control& control,
                                                Stats& stats) {
-  try {
-    if (fits_narrow(start.network, control)) return make<std::int32_t>(start, control, stats);
-    return make<std::int64_t>(start, control, stats);
-  } catch (const Stopped&) {
-    return nullptr;
-  }
+  return make_by_width(start.network, control,
+                       [&]<class V> { return make<V>(start, control, stats); });
 }
 
 }  // namespace flowsolver

@@ -13,7 +13,7 @@
 //
 // Method. First the start's flow is made to satisfy the invariant with its prices: arcs with rc < 0
 // are filled, those with rc > 0 emptied; deficits of removed tasks are cancelled
-// (deficit_cancelling.hpp). Then, while there is an excess e(s) > 0, the first of these steps that
+// (imbalances.hpp). Then, while there is an excess e(s) > 0, the first of these steps that
 // makes progress:
 // 1. Single-node iteration: while e(s) exceeds the balanced residual capacity out of s, saturate
 //    that and raise p[s] until the next arc is balanced. Each such raise increases q. No arc left:
@@ -77,8 +77,7 @@
 
 #include <memory>
 
-#include "engine.hpp"
-#include "method.hpp"
+#include "solve.hpp"
 
 namespace flowsolver {
 

@@ -9,13 +9,11 @@
 #include <utility>
 
 #include "cost_scaling/cost_scaling.hpp"
-#include "engine.hpp"
-#include "engines/warm_start.hpp"
+#include "solve.hpp"
 #include "graph/residual_graph.hpp"
 #include "graph/start_state.hpp"
 #include "shortest_path/local_engine.hpp"
 #include "shortest_path/path_search.hpp"
-#include "unit_source/initial_assignment.hpp"
 #include "unit_source/unit_source_engine.hpp"
 
 namespace flowsolver {
@@ -25,13 +23,13 @@ namespace {
 // The engine for any network: residual graph, prices, imbalances, and what must be repaired at the
 // next resolve. Values are 32 or 64 bits wide.
 template <class Value>
-class SspEngine final : public LocalEngine<Value> {
+class SspEngine final : public LocalEngine<Value, ResidualGraph<Value>> {
  public:
   SspEngine(const EngineStart& start, bool has_spare_room, std::int64_t max_scans,
             const Control& control)
-      : LocalEngine<Value>(ResidualGraph<Value>(start.network, start.flow, start.alive, start.root,
-                                                has_spare_room, control),
-                           start.network),
+      : Local(ResidualGraph<Value>(start.network, start.flow, start.alive, start.root,
+                                   has_spare_room, control),
+              start.network),
         max_scans_(max_scans) {
     CancellationChecker checker(control);
     const Network& network = start.network;
@@ -77,44 +75,37 @@ class SspEngine final : public LocalEngine<Value> {
   Status run(const Control& control, Stats& stats) override {
     PriceRepair<Value>(*this, this->network_, repriced_, stats).run(new_nodes_, dirty_);
     move_deficits_along_flow();
-    hint_at_deficits();
-    forward_.set_control(control);
-    backward_.set_control(control);
+    this->hint_at_deficits([](const Node<Value>& node) { return (node.flags & kInterior) != 0; });
     last_scan_ = max_scans_ == kInfinity ? kInfinity : stats.scanned + max_scans_;
-    Status status;
-    try {
+    const Status status = this->run_searches(graph_, control, [&] {
       std::vector<NodeId> sources = unbalanced_nodes<true>();
-      status = route_imbalances<true>(sources, control, stats);
-      if (status == Status::kOptimal) {
-        sources = unbalanced_nodes<false>();
-        status = route_imbalances<false>(sources, control, stats);
-      }
-    } catch (const Stopped& stopped) {
-      status = stopped.status;
-      forward_.clear_dead(graph_);
-      backward_.clear_dead(graph_);
-    }
+      const Status routed = route_imbalances<true>(sources, control, stats);
+      if (routed != Status::kOptimal) return routed;
+      sources = unbalanced_nodes<false>();
+      return route_imbalances<false>(sources, control, stats);
+    });
     this->drop_balanced();
     return status;
   }
 
  private:
-  using LocalEngine<Value>::graph_;
-  using LocalEngine<Value>::cost_;
-  using LocalEngine<Value>::unbalanced_;
-  using LocalEngine<Value>::new_nodes_;
-  using LocalEngine<Value>::dirty_;
-  using LocalEngine<Value>::repriced_;
-  using LocalEngine<Value>::kCancelCheckInterval;
-  using LocalEngine<Value>::kFarShare;
-  using LocalEngine<Value>::kFewLeft;
-  using LocalEngine<Value>::mark_dirty;
-  using LocalEngine<Value>::needs_flow;
+  using Local = LocalEngine<Value, ResidualGraph<Value>>;
+  using Local::cost_;
+  using Local::dirty_;
+  using Local::graph_;
+  using Local::kCancelCheckInterval;
+  using Local::kFarShare;
+  using Local::kFewLeft;
+  using Local::mark_dirty;
+  using Local::needs_flow;
+  using Local::new_nodes_;
+  using Local::repriced_;
+  using Local::unbalanced_;
   using Pseudoflow<Value>::shift_imbalance;
 
   template <bool kForward>
   Status route_imbalances(std::vector<NodeId>& sources, const Control& control, Stats& stats) {
-    auto& paths = search<kForward>();
+    auto& paths = this->template search<kForward>();
     std::int64_t until_check = 0;
     const std::int64_t before = stats.operations();
     const auto half_edges = static_cast<std::int64_t>(graph_.edges.size());
@@ -150,7 +141,7 @@ class SspEngine final : public LocalEngine<Value> {
 
   template <bool kForward>
   Status route_in_phases(std::vector<NodeId>& sources, const Control& control, Stats& stats) {
-    auto& paths = search<kForward>();
+    auto& paths = this->template search<kForward>();
     const std::int64_t before = stats.operations();
     std::size_t all = 0;
     std::int64_t until_check = kCancelCheckInterval;
@@ -191,40 +182,11 @@ class SspEngine final : public LocalEngine<Value> {
 
   template <bool kForward>
   void augment(const Target& target, Stats& stats) {
-    ++stats.augmentations;
-    auto& nodes = graph_.nodes;
-    std::int64_t amount = this->template room_at<kForward>(target);
-    NodeId source = target.node;
-    while (nodes[source].parent != kNone) {  // bounded: by the length of a path
-      const auto& edge = graph_.edges[nodes[source].parent];
-      amount = std::min<std::int64_t>(amount, kForward ? edge.residual : edge.reverse_residual);
-      source = graph_.owner(nodes[source].parent);
-    }
-    amount = std::min(amount, kForward ? nodes[source].imbalance : -nodes[source].imbalance);
-    for (NodeId v = target.node; v != source;) {  // bounded: by the length of a path
-      const std::uint32_t index = nodes[v].parent;
-      const NodeId u = graph_.owner(index);
-      if constexpr (kForward) {
-        this->move_flow(u, index, static_cast<Value>(amount));
-      } else {
-        this->move_flow(v, graph_.position[graph_.edges[index].id ^ 1], static_cast<Value>(amount));
-      }
-      if ((nodes[u].flags & kInterior) != 0) nodes[u].current = index;
-      v = u;
-    }
-    const std::int64_t sent = kForward ? amount : -amount;
-    shift_imbalance(source, -sent);
-    this->end_flow_at(target, sent);
+    this->template augment_path<kForward>(
+        target, stats, [this](std::uint32_t parent) { return graph_.owner(parent); },
+        [](std::uint32_t, NodeId) {});
   }
 
-  template <bool kForward>
-  PathSearch<ResidualGraph<Value>, kForward>& search() {
-    if constexpr (kForward) {
-      return forward_;
-    } else {
-      return backward_;
-    }
-  }
   // The check between two searches.
   Status check(const Control& control, const Stats& stats) const {
     return stats.scanned > last_scan_ ? Status::kBudget : control.check(stats);
@@ -270,16 +232,6 @@ class SspEngine final : public LocalEngine<Value> {
     }
   }
 
-  void hint_at_deficits() {
-    for (NodeId v : unbalanced_) {
-      if (needs_flow(v, false))
-        hint_at_deficit(graph_, v,
-                        [](const Node<Value>& node) { return (node.flags & kInterior) != 0; });
-    }
-  }
-
-  PathSearch<ResidualGraph<Value>, true> forward_;
-  PathSearch<ResidualGraph<Value>, false> backward_;
   const std::int64_t max_scans_;
   std::int64_t last_scan_ = kInfinity;  // the run ends when it has scanned so much
 };
@@ -288,9 +240,8 @@ class SspEngine final : public LocalEngine<Value> {
 // half-edges ends with kBudget.
 std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool has_spare_room,
                                         std::int64_t max_scans, const Control& control) {
-  if (fits_narrow(start.network, control)) {
+  if (fits_narrow(start.network, control))
     return std::make_unique<SspEngine<std::int32_t>>(start, has_spare_room, max_scans, control);
-  }
   return std::make_unique<SspEngine<std::int64_t>>(start, has_spare_room, max_scans, control);
 }
 

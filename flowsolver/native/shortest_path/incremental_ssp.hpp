@@ -31,7 +31,7 @@
 // distinct distances.
 //
 // Start. From scratch, and at the first resolve, sources of one unit are assigned first by a method
-// that needs no labels for them (initial_assignment.hpp); the rest is done here. From zero prices,
+// that needs no labels for them (initial_assignment.cpp); the rest is done here. From zero prices,
 // an oversubscribed network would raise the price of all capacity once per source too many, so it
 // starts from an estimate of the clearing price (start_state.hpp).
 //
@@ -57,8 +57,7 @@
 
 #include <memory>
 
-#include "engine.hpp"
-#include "method.hpp"
+#include "solve.hpp"
 
 namespace flowsolver {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine.hpp"
+#include "solve.hpp"
 #include "graph/residual_graph.hpp"
 #include "graph/start_state.hpp"
 #include "shortest_path/path_search.hpp"
@@ -159,12 +159,8 @@ class PriceRepair {
   void set_price(NodeId v, std::int64_t price) {
     Node<Value>& node = graph_.nodes[v];
     if (node.price == price) return;
-    node.price = price;
+    move_price(node, v, price - node.price, repriced_);
     ++stats_.repaired;
-    if ((node.flags & kTouched) == 0) {
-      node.flags |= kTouched;
-      repriced_.push_back(v);
-    }
   }
 
   void set_feasible_price(NodeId v) {
@@ -368,7 +364,8 @@ class ReturnPath {
   std::array<NodeId, kHintLevels> nodes_;
 };
 
-template <class Value>
+// `Graph`: what searches visit, the residual graph or one of the nodes that are no unit sources.
+template <class Value, class Graph>
 class LocalEngine : public Engine, protected Pseudoflow<Value> {
  public:
   // Changes of nodes and arcs of the graph.
@@ -408,13 +405,10 @@ class LocalEngine : public Engine, protected Pseudoflow<Value> {
   __int128 cost() const override { return cost_; }
   void adopt(const Engine&) override {}  // its own state is as good a start
   bool keeps_progress() const override { return true; }
-  std::uint64_t value_limit() const override {
-    return static_cast<std::uint64_t>(sizeof(Value) == 4 ? kNarrowLimit : std::int64_t{1} << 56);
-  }
+  std::uint64_t value_limit() const override { return width_limit<Value>(); }
   bool prices_drifted() const override {
-    return std::any_of(repriced_.begin(), repriced_.end(), [this](NodeId v) {
-      return graph_.nodes[v].price > 2 * kMaxPathCost || graph_.nodes[v].price < -2 * kMaxPathCost;
-    });
+    return std::any_of(repriced_.begin(), repriced_.end(),
+                       [this](NodeId v) { return is_far(graph_.nodes[v].price); });
   }
 
   std::vector<NodeId> unrouted_nodes() const override {
@@ -495,6 +489,77 @@ class LocalEngine : public Engine, protected Pseudoflow<Value> {
     unrouted_ = forward ? v : graph_.root();
     return Status::kInfeasible;
   }
+  // Leads searches to the deficits.
+  template <class IsPredecessor>
+  void hint_at_deficits(const IsPredecessor& is_predecessor) {
+    for (NodeId v : unbalanced_) {
+      if (needs_flow(v, false)) hint_at_deficit(graph_, v, is_predecessor);
+    }
+  }
+  template <bool kForward>
+  PathSearch<Graph, kForward>& search() {
+    if constexpr (kForward) {
+      return forward_;
+    } else {
+      return backward_;
+    }
+  }
+  // Calls route(), which searches and augments. Searches that are stopped leave the state
+  // unchanged.
+  template <class Route>
+  Status run_searches(Graph& searched, const Control& control, const Route& route) {
+    forward_.set_control(control);
+    backward_.set_control(control);
+    try {
+      return route();
+    } catch (const Stopped& stopped) {
+      forward_.clear_dead(searched);
+      backward_.clear_dead(searched);
+      return stopped.status;
+    }
+  }
+  // Sends flow along the path to the target. previous(parent): the node before it, kNone if the
+  // parent is the source being assigned; move_source(parent, u): moves a source's unit from u.
+  template <bool kForward, class Previous, class MoveSource>
+  void augment_path(const Target& target, Stats& stats, const Previous& previous,
+                    const MoveSource& move_source) {
+    ++stats.augmentations;
+    auto& nodes = graph_.nodes;
+    std::int64_t amount = room_at<kForward>(target);
+    NodeId first = target.node;
+    while (first != kNone && nodes[first].parent != kNone) {  // bounded: by the length of a path
+      const std::uint32_t parent = nodes[first].parent;
+      std::int64_t room = 1;
+      if (!Graph::is_source_arc(parent)) {
+        room = kForward ? graph_.edges[parent].residual : graph_.edges[parent].reverse_residual;
+      }
+      amount = std::min(amount, room);
+      first = previous(parent);
+    }
+    if (first != kNone)
+      amount = std::min(amount, kForward ? nodes[first].imbalance : -nodes[first].imbalance);
+    for (NodeId v = target.node; v != first;) {  // bounded: by the length of a path
+      const std::uint32_t parent = nodes[v].parent;
+      const NodeId u = previous(parent);
+      if (Graph::is_source_arc(parent)) {
+        move_source(parent, u);
+      } else {
+        if constexpr (kForward) {
+          this->move_flow(u, parent, static_cast<Value>(amount));
+        } else {
+          this->move_flow(v, graph_.position[graph_.edges[parent].id ^ 1],
+                          static_cast<Value>(amount));
+        }
+        if constexpr (kForward || !Graph::kHasUnitSources) {
+          if ((nodes[u].flags & kInterior) != 0) nodes[u].current = parent;
+        }
+      }
+      v = u;
+    }
+    const std::int64_t sent = kForward ? amount : -amount;
+    if (first != kNone) this->shift_imbalance(first, -sent);
+    end_flow_at(target, sent);
+  }
   void drop_balanced() {
     std::erase_if(unbalanced_, [this](NodeId v) {
       Node<Value>& node = graph_.nodes[v];
@@ -509,6 +574,8 @@ class LocalEngine : public Engine, protected Pseudoflow<Value> {
   std::vector<ArcId> dirty_;  // arcs that may violate the invariant, and some that were removed
   std::vector<NodeId> repriced_;
   NodeId unrouted_ = kNone;  // after kInfeasible: a node whose excess cannot be routed
+  PathSearch<Graph, true> forward_;
+  PathSearch<Graph, false> backward_;
 };
 
 }  // namespace flowsolver

@@ -209,6 +209,22 @@ struct Target {
   bool found() const { return node != kNone; }
 };
 
+// A node of a min-heap by distance.
+struct HeapEntry {
+  std::int64_t distance;
+  NodeId node;
+  bool operator<(const HeapEntry& other) const { return distance > other.distance; }
+};
+
+// Moves a price, and appends the node to `repriced` if it is the first time in this round.
+template <class Value>
+void move_price(Node<Value>& node, NodeId v, std::int64_t change, std::vector<NodeId>& repriced) {
+  node.price += change;
+  if ((node.flags & kTouched) != 0) return;
+  node.flags |= kTouched;
+  repriced.push_back(v);
+}
+
 // A node from which a search starts, at a distance.
 struct Seed {
   NodeId node;
@@ -309,14 +325,6 @@ class PathSearch {
   static constexpr int kChainLimit = 8;
   // half-edges; their heads are scattered in memory
   static constexpr std::int64_t kCheckInterval = 1024;
-
-  struct HeapEntry {
-    std::int64_t distance;
-    NodeId node;
-    bool operator<(const HeapEntry& other) const {
-      return distance > other.distance;
-    }  // a min-heap
-  };
 
   void check(const Stats& stats) {
     if (control_ == nullptr || stats.scanned - checked_at_ < kCheckInterval) return;
@@ -562,22 +570,15 @@ class PathSearch {
 
   // Updates prices and returns the target.
   Target update_prices(Graph& graph, std::vector<NodeId>& repriced) {
-    const std::int64_t relabel_and_enqueue = gave_up_          ? current_
-                                             : target_.found() ? target_.distance
-                                                               : 0;
-    if (relabel_and_enqueue == 0) return target_;
+    const std::int64_t reach = gave_up_ ? current_ : target_.found() ? target_.distance : 0;
+    if (reach == 0) return target_;
     for (NodeId v : settled_) {
       Node<Value>& node = graph.nodes[v];
-      if (node.distance >= relabel_and_enqueue) continue;
-      const std::int64_t change = relabel_and_enqueue - node.distance;
-      node.price += kForward ? change : -change;
-      if ((node.flags & kTouched) == 0) {
-        node.flags |= kTouched;
-        repriced.push_back(v);
-      }
+      if (node.distance >= reach) continue;
+      const std::int64_t change = reach - node.distance;
+      move_price(node, v, kForward ? change : -change, repriced);
     }
-    if constexpr (Graph::kHasUnitSources)
-      graph.prices_moved(settled_, relabel_and_enqueue, kForward);
+    if constexpr (Graph::kHasUnitSources) graph.prices_moved(settled_, reach, kForward);
     return target_;
   }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "control.hpp"
-#include "graph/arc_lists.hpp"
-#include "graph/feasible_flow.hpp"
+#include "graph/dynamic_graph.hpp"
+#include "graph/imbalances.hpp"
 #include "graph/start_state.hpp"
 #include "network.hpp"
 #include "simplex/spanning_tree.hpp"
@@ -27,7 +27,7 @@ constexpr std::int64_t kArtificialCapacity = 2 * kMaxNodeSum;  // more than any 
 // along the paths by which the flow left them. Then the excess of sources is sent to sinks, a path
 // at a time, over forward arcs only, at every node the cheapest arc first, never again over an arc
 // that led nowhere. Both stop after a number of steps linear in the network's size. The remaining
-// excess is sent to sinks in waves (feasible_flow.hpp): paths may be long, and lead back over arcs
+// excess is sent to sinks in waves (imbalances.hpp): paths may be long, and lead back over arcs
 // with flow. Only what no flow can balance is left to the tree's artificial arcs.
 //
 // Tree. It grows from the root over residual arcs that lead to it, cheapest first (as in Prim's and

@@ -47,8 +47,7 @@
 
 #include <memory>
 
-#include "engine.hpp"
-#include "method.hpp"
+#include "solve.hpp"
 
 namespace flowsolver {
 

@@ -100,13 +100,6 @@ class BidirectionalSearch {
     std::uint32_t parent;  // as in a backward search
     std::uint32_t hops;    // to the target
   };
-  struct HeapEntry {
-    std::int64_t distance;
-    NodeId node;
-    bool operator<(const HeapEntry& other) const {
-      return distance > other.distance;
-    }  // a min-heap
-  };
 
   void restart(const Graph& graph) {
     if (labels_.size() < graph.num_nodes()) labels_.resize(graph.num_nodes());
@@ -266,12 +259,7 @@ class BidirectionalSearch {
       labels_[v].distance = kMoved;
       labels_[v].stamp = stamp_;
       if (away == 0) continue;
-      Node<Value>& node = graph.nodes[v];
-      node.price += kForward ? away : -away;
-      if ((node.flags & kTouched) == 0) {
-        node.flags |= kTouched;
-        repriced.push_back(v);
-      }
+      move_price(graph.nodes[v], v, kForward ? away : -away, repriced);
     }
     graph.prices_moved(current_, kForward);
   }

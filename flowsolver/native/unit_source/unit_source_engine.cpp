@@ -188,14 +188,9 @@ class UniformPriceIncrease {
 
   void raise(Stats& stats) {
     for (NodeId v : priced_) {
-      Node<Value>& node = graph_.nodes[v];
-      node.price += amount_;
-      node.distance = 0;
+      move_price(graph_.nodes[v], v, amount_, repriced_);
+      graph_.nodes[v].distance = 0;
       ++stats.repaired;
-      if ((node.flags & kTouched) == 0) {
-        node.flags |= kTouched;
-        repriced_.push_back(v);
-      }
     }
     sources_.prices_moved(priced_, amount_, true);
   }
@@ -232,7 +227,7 @@ class ScopedSettleLimit {
 };
 
 template <class Value>
-class UnitSourceEngine final : public LocalEngine<Value> {
+class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
  public:
   UnitSourceEngine(const EngineStart& start, const Control& control)
       : UnitSourceEngine(start, find_unit_sources(start, control), control) {}
@@ -247,7 +242,7 @@ class UnitSourceEngine final : public LocalEngine<Value> {
       return;
     }
     core_nodes_.push_back(v);
-    LocalEngine<Value>::add_node(v, supply);
+    Local::add_node(v, supply);
   }
 
   void remove_node(NodeId v) override {
@@ -255,7 +250,7 @@ class UnitSourceEngine final : public LocalEngine<Value> {
     if (sources_.is_source(v)) {
       sources_.remove_source(v);
     } else {
-      LocalEngine<Value>::remove_node(v);
+      Local::remove_node(v);
     }
   }
 
@@ -269,7 +264,7 @@ class UnitSourceEngine final : public LocalEngine<Value> {
       if (sources_.current_arc(tail) != kNone) note_changed(tail);
       return;
     }
-    LocalEngine<Value>::add_arc(arc, tail, head, capacity, cost);
+    Local::add_arc(arc, tail, head, capacity, cost);
     graph_.nodes[tail].flags |= kInterior;
     if (graph_.root_arc(tail) == arc) root_tails_.push_back(tail);
   }
@@ -281,7 +276,7 @@ class UnitSourceEngine final : public LocalEngine<Value> {
       sources_.remove_arc(tail, sources_.position_of(arc, tail));
       return;
     }
-    LocalEngine<Value>::remove_arc(arc, tail, head);
+    Local::remove_arc(arc, tail, head);
     graph_.nodes[tail].flags |= kInterior;  // even if only sources lead to it
   }
 
@@ -291,7 +286,7 @@ class UnitSourceEngine final : public LocalEngine<Value> {
       if (capacity > 0) return;
       make_core_node(tail);
     }
-    LocalEngine<Value>::set_capacity(arc, tail, head, capacity);
+    Local::set_capacity(arc, tail, head, capacity);
   }
 
   void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override {
@@ -307,7 +302,7 @@ class UnitSourceEngine final : public LocalEngine<Value> {
       if (now != kNone && (now == assign) == (dearer > 0)) note_changed(tail);
       return;
     }
-    LocalEngine<Value>::set_cost(arc, tail, cost);
+    Local::set_cost(arc, tail, cost);
   }
 
   void change_supply(NodeId v, std::int64_t delta) override {
@@ -360,22 +355,15 @@ class UnitSourceEngine final : public LocalEngine<Value> {
     const bool has_indifferent_sources =
         !increase.indifferent_members().empty() || !increase.indifferent_outsiders().empty();
     if (has_indifferent_sources) move_deficits_up(stats);
-    hint_at_deficits();
-    forward_.set_control(control);
-    backward_.set_control(control);
-    Status status;
-    try {
-      status = assign_pending(control, stats);
-      if (status == Status::kOptimal) {
+    this->hint_at_deficits([](const Node<Value>&) { return true; });
+    const Status status = this->run_searches(sources_, control, [&] {
+      Status routed = assign_pending(control, stats);
+      if (routed == Status::kOptimal) {
         for (NodeId source : increase.indifferent_outsiders()) yield_place(source, stats);
-        status = route_imbalances<true>(control, stats);
+        routed = route_imbalances<true>(control, stats);
       }
-      if (status == Status::kOptimal) status = route_imbalances<false>(control, stats);
-    } catch (const Stopped& stopped) {
-      status = stopped.status;
-      forward_.clear_dead(sources_);
-      backward_.clear_dead(sources_);
-    }
+      return routed == Status::kOptimal ? route_imbalances<false>(control, stats) : routed;
+    });
     this->drop_balanced();
     compact(core_nodes_, compacted_core_nodes_);
     compact(root_tails_, compacted_root_tails_);
@@ -396,19 +384,20 @@ class UnitSourceEngine final : public LocalEngine<Value> {
 
  private:
   using Sources = UnitSources<Value>;
-  using LocalEngine<Value>::graph_;
-  using LocalEngine<Value>::cost_;
-  using LocalEngine<Value>::unbalanced_;
-  using LocalEngine<Value>::new_nodes_;
-  using LocalEngine<Value>::dirty_;
-  using LocalEngine<Value>::network_;
-  using LocalEngine<Value>::repriced_;
-  using LocalEngine<Value>::kCancelCheckInterval;
-  using LocalEngine<Value>::kFarShare;
-  using LocalEngine<Value>::kFewLeft;
-  using LocalEngine<Value>::mark_dirty;
-  using LocalEngine<Value>::end_flow_at;
-  using LocalEngine<Value>::needs_flow;
+  using Local = LocalEngine<Value, Sources>;
+  using Local::cost_;
+  using Local::dirty_;
+  using Local::end_flow_at;
+  using Local::graph_;
+  using Local::kCancelCheckInterval;
+  using Local::kFarShare;
+  using Local::kFewLeft;
+  using Local::mark_dirty;
+  using Local::needs_flow;
+  using Local::network_;
+  using Local::new_nodes_;
+  using Local::repriced_;
+  using Local::unbalanced_;
   using Pseudoflow<Value>::shift_imbalance;
 
   // After searches have settled kRelabelAfter nodes, hops to the targets are computed again, for up
@@ -418,10 +407,9 @@ class UnitSourceEngine final : public LocalEngine<Value> {
 
   UnitSourceEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source,
                    const Control& control)
-      : LocalEngine<Value>(
-            ResidualGraph<Value>(start.network, start.flow, core_arcs(start, is_source, control),
-                                 start.root, true, control),
-            start.network),
+      : Local(ResidualGraph<Value>(start.network, start.flow, core_arcs(start, is_source, control),
+                                   start.root, true, control),
+              start.network),
         sources_(graph_, start.network) {
     const auto is_live = [&](ArcId a) { return start.alive.empty() || start.alive[a] != 0; };
     CancellationChecker checker(control);
@@ -639,12 +627,6 @@ class UnitSourceEngine final : public LocalEngine<Value> {
     }
   }
 
-  void hint_at_deficits() {
-    for (NodeId v : unbalanced_) {
-      if (needs_flow(v, false)) hint_at_deficit(graph_, v, [](const Node<Value>&) { return true; });
-    }
-  }
-
   // The work of the searches in one direction during one run.
   struct SearchEffort {
     std::int64_t settled_before = 0, scanned_before = 0;
@@ -685,7 +667,8 @@ class UnitSourceEngine final : public LocalEngine<Value> {
     if (!kForward || targets_.empty()) {
       for (NodeId v : root_tails_) add(v);
     }
-    search<kForward>().label_near_targets(sources_, core_nodes_, targets_, kMaxRelabelled, stats);
+    this->template search<kForward>().label_near_targets(sources_, core_nodes_, targets_,
+                                                         kMaxRelabelled, stats);
   }
 
   void add_seeds(NodeId source) {
@@ -702,7 +685,7 @@ class UnitSourceEngine final : public LocalEngine<Value> {
   // length zero, as in Dinic's blocking flows. What cannot reach a target now cannot before prices
   // change.
   Status route_in_phases(const Control& control, Stats& stats) {
-    auto& paths = search<kForward>();
+    auto& paths = this->template search<kForward>();
     std::vector<NodeId> units, nodes;
     const std::int64_t before = stats.operations();
     std::size_t all = 0;
@@ -828,7 +811,7 @@ class UnitSourceEngine final : public LocalEngine<Value> {
     const Target target = search_from_both_ends<true>(control, stats, seeds_, [&] {
       seeds_.clear();
       add_seeds(source);
-      return forward_.run_from(sources_, seeds_, kInfinity, repriced_, stats);
+      return this->forward_.run_from(sources_, seeds_, kInfinity, repriced_, stats);
     });
     if (!target.found()) return false;
     augment<true>(target, stats);
@@ -839,7 +822,7 @@ class UnitSourceEngine final : public LocalEngine<Value> {
   // Runs the search `run`; if it gives up, searches from the targets, too.
   Target search_from_both_ends(const Control& control, Stats& stats, const std::vector<Seed>& seeds,
                                const Run& run) {
-    auto& paths = search<kForward>();
+    auto& paths = this->template search<kForward>();
     Target target;
     {
       const ScopedSettleLimit settle_limit(paths);
@@ -876,7 +859,8 @@ class UnitSourceEngine final : public LocalEngine<Value> {
           until_check = kCancelCheckInterval;
         }
         const Target target = search_from_both_ends<kForward>(control, stats, none, [&] {
-          return search<kForward>().run(sources_, std::array{v}, kInfinity, repriced_, stats);
+          return this->template search<kForward>().run(sources_, std::array{v}, kInfinity,
+                                                       repriced_, stats);
         });
         if (!target.found()) return this->report_no_path(v, kForward);
         augment<kForward>(target, stats);
@@ -891,59 +875,20 @@ class UnitSourceEngine final : public LocalEngine<Value> {
   }
 
   template <bool kForward>
-  PathSearch<Sources, kForward>& search() {
-    if constexpr (kForward) {
-      return forward_;
-    } else {
-      return backward_;
-    }
-  }
-  template <bool kForward>
   void augment(const Target& target, Stats& stats) {
-    ++stats.augmentations;
-    auto& nodes = graph_.nodes;
-    std::int64_t amount = this->template room_at<kForward>(target);
-    NodeId first = target.node;
-    while (first != kNone && nodes[first].parent != kNone) {  // bounded: by the length of a path
-      const std::uint32_t parent = nodes[first].parent;
-      std::int64_t room = 1;
-      if (!Sources::is_source_arc(parent)) {
-        room = kForward ? graph_.edges[parent].residual : graph_.edges[parent].reverse_residual;
-      }
-      amount = std::min(amount, room);
-      first = previous_node<kForward>(parent);
-    }
-    if (first != kNone)
-      amount = std::min(amount, kForward ? nodes[first].imbalance : -nodes[first].imbalance);
-    for (NodeId v = target.node; v != first;) {  // bounded: by the length of a path
-      const std::uint32_t parent = nodes[v].parent;
-      const NodeId u = previous_node<kForward>(parent);
-      if (Sources::is_source_arc(parent)) {
-        const std::uint32_t arc = Sources::decode_parent(parent);
-        const NodeId source = sources_.source_of(arc);
-        if (u == kNone) {
-          assign_over(source, arc);
-        } else {
-          const auto& now = sources_.source_arcs[sources_.current_arc(source)];
-          this->touch(now.id, 1);
-          this->touch(sources_.source_arcs[arc].id, 0);
-          cost_ += static_cast<std::int64_t>(sources_.source_arcs[arc].cost) - now.cost;
-          sources_.reassign(source, arc);
-        }
-      } else {
-        if constexpr (kForward) {
-          this->move_flow(u, parent, static_cast<Value>(amount));
-          if ((nodes[u].flags & kInterior) != 0) nodes[u].current = parent;
-        } else {
-          this->move_flow(v, graph_.position[graph_.edges[parent].id ^ 1],
-                          static_cast<Value>(amount));
-        }
-      }
-      v = u;
-    }
-    const std::int64_t sent = kForward ? amount : -amount;
-    if (first != kNone) shift_imbalance(first, -sent);
-    end_flow_at(target, sent);
+    const auto move_source = [this](std::uint32_t parent, NodeId from) {
+      const std::uint32_t arc = Sources::decode_parent(parent);
+      const NodeId source = sources_.source_of(arc);
+      if (from == kNone) return assign_over(source, arc);
+      const auto& now = sources_.source_arcs[sources_.current_arc(source)];
+      this->touch(now.id, 1);
+      this->touch(sources_.source_arcs[arc].id, 0);
+      cost_ += static_cast<std::int64_t>(sources_.source_arcs[arc].cost) - now.cost;
+      sources_.reassign(source, arc);
+    };
+    this->template augment_path<kForward>(
+        target, stats, [this](std::uint32_t parent) { return previous_node<kForward>(parent); },
+        move_source);
   }
 
   template <bool kForward>
@@ -967,8 +912,6 @@ class UnitSourceEngine final : public LocalEngine<Value> {
 
   Sources sources_;
   bool listed_ = false;  // see `ensure_lists`
-  PathSearch<Sources, true> forward_;
-  PathSearch<Sources, false> backward_;
   BidirectionalSearch<Value, true> forward_bidirectional_;
   BidirectionalSearch<Value, false> backward_bidirectional_;
   SearchEffort effort_;

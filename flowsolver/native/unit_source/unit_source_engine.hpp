@@ -7,9 +7,13 @@
 // the rest of its life.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
-#include "engine.hpp"
+#include "control.hpp"
+#include "solve.hpp"
+#include "network.hpp"
 
 namespace flowsolver {
 
@@ -17,5 +21,21 @@ std::unique_ptr<Engine> make_unit_source_engine(const EngineStart& start, const 
 
 // Whether most arcs belong to unit sources.
 bool mostly_unit_sources(const EngineStart& start, const Control& control);
+
+// The first stage of a solve from scratch (initial_assignment.cpp).
+struct InitialAssignment {
+  // kOptimal: see `complete`. kInfeasible, kBudget: the state reached. kCancelled
+  Status status = Status::kOptimal;
+  bool complete = false;  // whether no imbalance is left
+  bool local = true;      // false: given up, because searches went far
+  __int128 cost = 0;      // of `flow`
+  // per arc; empty, like the price, if nothing was done or the result is of no use
+  std::vector<std::int64_t> flow;
+  std::vector<std::int64_t> price;  // per node
+};
+
+// Precondition: numbers are in range and supplies balance. `narrow`: see Ranges (network.hpp).
+InitialAssignment assign_unit_sources(const Network& network, NodeId root, bool narrow,
+                                      const Control& control, Stats& stats);
 
 }  // namespace flowsolver

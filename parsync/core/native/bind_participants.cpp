@@ -12,7 +12,7 @@
 #include "arrivals.hpp"
 #include "bound_participant.hpp"
 #include "master.hpp"
-#include "schedulers/native/bound_catalog.hpp"
+#include "schedulers/native/bound_types.hpp"
 #include "shared_state/native/observed_cell.hpp"
 #include "worker_pool.hpp"
 

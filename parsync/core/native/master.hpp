@@ -26,7 +26,7 @@
 
 #include "events.hpp"
 #include "participant.hpp"
-#include "schedulers/native/change_kind.hpp"
+#include "schedulers/native/contract.hpp"
 #include "shared_state/native/observed_cell.hpp"
 
 namespace agora {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "schedulers/native/catalog.hpp"
+#include "schedulers/native/objective.hpp"
 
 namespace agora {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "event.hpp"
-#include "schedulers/native/change_kind.hpp"
+#include "schedulers/native/contract.hpp"
 
 namespace agora {
 

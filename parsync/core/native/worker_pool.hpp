@@ -26,7 +26,7 @@
 
 #include "events.hpp"
 #include "participant.hpp"
-#include "schedulers/native/catalog.hpp"
+#include "schedulers/native/objective.hpp"
 #include "shared_state/native/random.hpp"
 
 namespace agora {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "measurements.hpp"
-#include "schedulers/native/catalog.hpp"
+#include "schedulers/native/objective.hpp"
 
 namespace agora {
 

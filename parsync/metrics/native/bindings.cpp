@@ -19,7 +19,7 @@
 #include "conflict_causes.hpp"
 #include "measurements.hpp"
 #include "regret.hpp"
-#include "schedulers/native/bound_catalog.hpp"
+#include "schedulers/native/bound_types.hpp"
 #include "shared_state/native/bound_fields.hpp"
 #include "shared_state/native/column.hpp"
 #include "table_fold.hpp"

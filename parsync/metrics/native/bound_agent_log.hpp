@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "agent_log.hpp"
-#include "schedulers/native/bound_catalog.hpp"
+#include "schedulers/native/bound_types.hpp"
 #include "shared_state/native/column.hpp"
 
 namespace agora {

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "schedulers/native/catalog.hpp"
+#include "schedulers/native/objective.hpp"
 #include "shared_state/native/observed_cell.hpp"
 
 namespace agora {

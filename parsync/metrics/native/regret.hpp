@@ -22,7 +22,7 @@
 #include <span>
 #include <vector>
 
-#include "schedulers/native/optimum.hpp"
+#include "schedulers/native/objective.hpp"
 #include "shared_state/native/observed_cell.hpp"
 #include "shared_state/native/random.hpp"
 

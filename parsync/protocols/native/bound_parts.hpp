@@ -18,7 +18,7 @@
 #include "sync.hpp"
 #include "parsync/core/native/bound_queue_parts.hpp"
 #include "parsync/metrics/native/bound_agent_log.hpp"
-#include "schedulers/native/bound_planner.hpp"
+#include "schedulers/native/bound_types.hpp"
 #include "shared_state/native/bound_fields.hpp"
 #include "shared_state/native/column.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "parsync/core/native/event.hpp"
-#include "schedulers/native/change_kind.hpp"
+#include "schedulers/native/contract.hpp"
 #include "shared_state/native/cell.hpp"
 
 namespace agora {

@@ -57,7 +57,7 @@
 
 #include "parsync/core/native/queue_parts.hpp"
 #include "parsync/metrics/native/agent_log.hpp"
-#include "schedulers/native/unplaceable_units.hpp"
+#include "schedulers/native/contract.hpp"
 
 namespace agora {
 

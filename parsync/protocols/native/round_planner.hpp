@@ -10,10 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "schedulers/native/decision_clock.hpp"
-#include "schedulers/native/greedy_planner.hpp"
+#include "schedulers/native/contract.hpp"
 #include "schedulers/native/placer.hpp"
-#include "schedulers/native/unplaceable_units.hpp"
 
 namespace agora {
 

@@ -33,7 +33,7 @@ from parsync.protocols.pending_queue import (
 from parsync.protocols.rounds import Activity, ClaimUnit, ScheduledRounds, native_planner
 from parsync.protocols.scheduler_agent import DrivesScheduler, TaskObserver
 from parsync.protocols.spec import AgentEnvironment
-from schedulers.capability import Capability, observes_changes
+from schedulers.interface import Capability, observes_changes
 from shared_state.tasks import NO_GANG, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import ConflictCheck
 

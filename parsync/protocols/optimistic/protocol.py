@@ -19,7 +19,7 @@ from parsync.protocols.spec import (
     ProtocolCapability,
     ProtocolSpec,
 )
-from schedulers.capability import Capability
+from schedulers.interface import Capability
 from shared_state.errors import AgoraError
 from shared_state.random import stream_key
 from shared_state.transaction import CommitMode

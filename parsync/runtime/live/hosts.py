@@ -73,7 +73,7 @@ from parsync.runtime.live.ray_glue.actors import (
 )
 from parsync.runtime.live.steps import ActorLost, BackgroundSteps, Replaced, StepClient, Steps
 from parsync.runtime.live.submissions import SubmissionReceiver, SubmissionSender, SubmittingSteps
-from schedulers.decision_time import Measured
+from schedulers.decision_clock import Measured
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 

@@ -16,7 +16,7 @@ from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
 from parsync.runtime.faults import PLAN_LIMIT_S
 from parsync.runtime.live.meters import NO_WAIT, StepWait
 from parsync.spec.arm import SeededArm
-from schedulers.capability import Capability
+from schedulers.interface import Capability
 
 # The coordinator's tick, unless schedulers wait for it.
 COORDINATOR_TICK_US = 100_000

@@ -24,7 +24,7 @@ from parsync.runtime.recomputed_tables import RecomputedTables, measured_only
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.workload.workload import Workload
-from schedulers.decision_time import Measured
+from schedulers.decision_clock import Measured
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, InvariantViolation
 from shared_state.observed_cell import CellObserver

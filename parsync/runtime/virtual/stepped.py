@@ -39,7 +39,7 @@ from parsync.runtime.live.submissions import (
     SubmissionSender,
     SubmittingSteps,
 )
-from schedulers.decision_time import ClockClass
+from schedulers.decision_clock import ClockClass
 
 Messages = list[tuple[int, Event]]
 Action = Callable[[], None]

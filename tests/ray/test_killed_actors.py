@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ import pytest
 import ray
 
 from experiments.commands import replay
-from parsync.metrics.run_frame import RunFrame
-from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.runtime.live import run as live_run
 from parsync.runtime.live.liveness import RunStatus
@@ -27,7 +24,7 @@ from parsync.runtime.live.ray_glue.actors import ActorDied, answer
 from parsync.runtime.live.ray_glue.internals import last_log_line
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
-from tests.fixtures.live_runs import small_arm, small_workload
+from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
 from tests.fixtures.run_oracle import truth
 from tests.ray.test_live_runs import process_of
 
@@ -38,17 +35,8 @@ ARRIVALS = len(WORKLOAD.arrival_rows)
 
 def run(directory: Path, on_status: Callable[[RunStatus], None]) -> LiveOutcome:
     arm = small_arm()
-    metrics = partial(
-        RunMetrics,
-        RunFrame(
-            WORKLOAD.phases,
-            arm.agents,
-            partitions=arm.partitions,
-            job_of=WORKLOAD.tasks.job,
-        ),
-    )
     options = LiveOptions(directory / "journal", directory / "records")
-    return run_live(arm, WORKLOAD, options, 20_000_000, metrics, on_status)
+    return run_live(arm, WORKLOAD, options, 20_000_000, metrics_of(WORKLOAD, arm), on_status)
 
 
 def kill(name: str) -> None:

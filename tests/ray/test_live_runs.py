@@ -7,22 +7,31 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray
 
 from experiments.commands import replay
+from experiments.explain.arm_stories import ArmStories, Columns
 from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.summary import summarise
+from parsync.metrics.tables import TABLES
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.recovery import answers, measure_killed
 from parsync.runtime.live.run import LiveOutcome, run_live
+from parsync.runtime.records import record_files
 from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
+from tests.fixtures.claim_oracle import Outcome, check_claims, check_rivals, outcomes_of
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
 from tests.ray.conftest import FinishedRun
 
@@ -93,6 +102,7 @@ def test_a_run_places_everything_and_replays(mixed_run: FinishedRun) -> None:
     metrics, arrivals = outcome.metrics, len(workload.arrival_rows)
     assert metrics.count["submitted"].sum() == metrics.count["committed"].sum() == arrivals
     assert ended_or_due(metrics) == arrivals
+    assert (metrics.count["committed"].sum(axis=1) > 0).all(), "flow competes live"
     assert any(
         status.snapshot is not None and len(status.snapshot.schedulers) == arm.agents
         for status in mixed_run.statuses
@@ -121,11 +131,6 @@ def test_a_killed_cell_comes_back_with_everything_it_acknowledged(tmp_path: Path
         outcome.journal_dir.glob("*.records")
     )
     assert ended_or_due(outcome.metrics) == len(workload.arrival_rows)
-
-
-def test_a_flow_scheduler_competes_live(mixed_run: FinishedRun) -> None:
-    check(mixed_run.outcome, mixed_run.workload)
-    assert (mixed_run.outcome.metrics.count["committed"].sum(axis=1) > 0).all()
 
 
 def test_a_lost_worker_pool_ends_the_run_with_what_there_is(tmp_path: Path) -> None:
@@ -157,6 +162,47 @@ def test_a_directory_of_another_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "journal" / CELL_LOG).touch()
     with pytest.raises(AgoraError, match=r"cell\.journal: exists"):
         run(tmp_path, small_arm(), small_workload())
+
+
+def test_the_logs_of_a_run_hold_what_its_actors_handed_over(mixed_run: FinishedRun) -> None:
+    arm, workload, outcome = mixed_run.arm, mixed_run.workload, mixed_run.outcome
+    logs = LiveOptions(outcome.journal_dir)
+    killed = measure_killed(Assembly.of(arm, workload), logs, metrics_of(workload, arm))
+    assert killed.restarts == ()
+    figures = summarise(killed.metrics)
+    assert figures == summarise(outcome.metrics)
+    assert figures.totals.still_running > 0  # with the times that they are due to end
+    assert killed.ended_us >= workload.end_us
+
+
+def test_the_stories_of_a_live_run_agree_with_its_log(mixed_run: FinishedRun) -> None:
+    workload, arm, outcome = mixed_run.workload, mixed_run.arm, mixed_run.outcome
+    files = record_files(mixed_run.directory / "records")
+
+    @cache
+    def columns(table: str) -> Columns:
+        if table not in files:
+            return {name: np.zeros(0, dtype) for name, dtype in TABLES[table].items()}
+        rows = pa.concat_tables([pq.read_table(path) for path in files[table]])
+        return {name: rows[name].to_numpy() for name in rows.column_names}
+
+    schedulers = [arm.agent_name(agent) for agent in range(arm.agents)]
+    stories = ArmStories("live", columns, workload, schedulers, outcome.ended_us)
+    told = {task: stories.story(task) for task in range(len(workload.tasks))}
+    seen: list[Outcome] = []
+    log = outcome.journal_dir / CELL_LOG
+    for order, answer in enumerate(answers(log, Assembly.of(arm, workload))):
+        seen += outcomes_of(order, answer.at_us, answer.transaction, answer.result)
+    check_claims(told, seen, schedulers)
+    conflicts, named = check_rivals(told, seen, schedulers)
+    assert conflicts >= named > 0
+    for story in told.values():
+        assert story.delay_us is not None
+        for claim in story.claims:
+            assert claim.state_us <= claim.handled_us <= claim.learned_us
+            assert (claim.cost_us > 0) == claim.is_conflict and not claim.is_bound
+            assert story.submit_us is not None and story.submit_us <= claim.handled_us
+            assert claim.cost_us <= story.delay_us
 
 
 class Reserving:

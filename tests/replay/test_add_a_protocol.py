@@ -1,125 +1,106 @@
-"""docs/add_a_protocol.md and its example: a protocol in a package of its own, installed and run."""
+"""docs/add_a_protocol.md and its examples, each a protocol in a package of its own, installed and
+run: one with a participant beside the master, and ParSync with another retry rule."""
 
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from experiments.analysis.run_directory import read_summary
-from experiments.commands.replay import app as replay_app
-from experiments.commands.run import app
+from parsync.metrics.tables import Waiting
 from parsync.protocols import registry
+from parsync.spec.arm import ProtocolChoice
 from shared_state.errors import AgoraError
-from tests.fixtures.commands import exit_status
+from shared_state.partition import Partitioning
+from tests.fixtures.changed import changed
+from tests.fixtures.commands import agora
+from tests.fixtures.feature_runs import FeatureRun, Seen, failing
 from tests.fixtures.installed import install
-from tests.fixtures.run_toml import short_run_toml
+from tests.fixtures.overloaded_cell import group, locking_arm
+from tests.fixtures.run_toml import group_toml, short_run_toml
+from tests.fixtures.stopping import ROOT
+from tests.replay.test_golden_runs import summary_of
 
-ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "examples" / "protocols"
-SOURCE = (EXAMPLE / "lottery" / "__init__.py").read_text(encoding="utf-8")
-CONFIG = (
-    short_run_toml(70, message_us=200)
-    + """
+EXAMPLES = ROOT / "examples" / "protocols"
+LOTTERY = (EXAMPLES / "lottery" / "__init__.py").read_text("utf-8")
+CONFIG = short_run_toml(70, message_us=200)
+MODELLED = 'decision = { clock = "modelled", task_us = 100.0 }'
+BESIDE = group_toml("parsync", "random", 2, 'sync = "diff_block", gap_s = 0.05', MODELLED)
+
+
+def lottery_arm(name: str = "lottery beside ParSync", kind: str = "lottery") -> str:
+    """Two agents of the lottery beside two of ParSync."""
+    own = f'name = "lottery"\ncount = 2\nprotocol = {{ kind = "{kind}" }}\n{MODELLED}\n'
+    return f'\n[[arms]]\nname = "{name}"\npartitions = 4\n\n[[arms.groups]]\n{own}{BESIDE}'
+
+
+RETRYING = f"""
 [[arms]]
-name = "lottery beside ParSync"
+name = "retries at syncs"
 partitions = 4
-
-[[arms.groups]]
-name = "lottery"
-count = 2
-protocol = { kind = "lottery" }
-decision = { clock = "modelled", task_us = 100.0 }
-
-[[arms.groups]]
-name = "parsync"
-kind = "random"
-count = 2
-protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }
-decision = { clock = "modelled", task_us = 100.0 }
-"""
-)
-Run = Callable[[], int]
-
-
-@pytest.fixture(autouse=True)
-def _forget_the_example() -> Iterator[None]:
-    """Another test may install another module of that name."""
-    yield
-    sys.modules.pop("lottery", None)
+{BESIDE.replace('"optimistic", sync = "diff_block"', '"retry_at_sync"')}"""
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    (tmp_path / "run.toml").write_text(CONFIG, encoding="utf-8")
-
-    def run() -> int:
-        return exit_status(app, "--config", tmp_path / "run.toml", "--out", tmp_path / "run")
-
-    return run
-
-
-def test_the_page_shows_the_example_whole_and_it_is_short() -> None:
-    page = (ROOT / "docs" / "add_a_protocol.md").read_text(encoding="utf-8")
-    assert SOURCE in page
-    assert len(SOURCE.splitlines()) < 60
-    entry_point = '[project.entry-points."agora.protocols"]\nlottery = "lottery:SPEC"\n'
-    assert entry_point in page and entry_point in (EXAMPLE / "pyproject.toml").read_text()
-
-
-@pytest.mark.usefixtures("no_figures")
-def test_the_example_shares_a_cell_with_parsync_and_is_replayed(
-    run: Run,
-    tmp_path: Path,
-    example_site: Callable[[str], Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def example(
+    example_site: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ModuleType]:
+    """The examples are installed: the module of the one on SchedulerAgent."""
     monkeypatch.syspath_prepend(example_site("protocols"))
-    assert run() == 0
-    [arm] = read_summary(tmp_path / "run").arms
-    assert arm.totals.committed == arm.totals.submitted > 100
-    assert exit_status(replay_app, tmp_path / "run") == 0
+    for kind in ("lottery", "retry_at_sync"):
+        registry.get(kind)
+    yield sys.modules["retry_at_sync"]
+    for kind in ("lottery", "retry_at_sync"):  # another test may install another of that name
+        sys.modules.pop(kind)
 
 
-MISTAKES = {
-    "the kind of an event": (
-        'kind: ClassVar[str] = "lottery"\n    number: ClassVar[int] = 2',
-        'kind: ClassVar[str] = "raffle"\n    number: ClassVar[int] = 2',
-        "protocol 'lottery': lottery:SPEC: events: Drawn.kind: expected 'lottery'",
-    ),
-    "two events with one number": (
-        "number: ClassVar[int] = 2",
-        "number: ClassVar[int] = 1",
-        "events: Ask and Drawn have the same number, 1",
-    ),
-    "an address that does not exist": (
-        "Send(event.agent,",
-        "Send(event.agent + 90,",
-        "which no participant has",
-    ),
-}
+@pytest.mark.usefixtures("no_figures", "example", "one_process")
+def test_the_examples_share_a_cell_with_parsync_and_are_replayed(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(CONFIG + lottery_arm() + RETRYING, "utf-8")
+    run = tmp_path / "run"
+    assert agora("run", "--config", tmp_path / "run.toml", "--out", run).returncode == 0
+    for arm in read_summary(run).arms:
+        assert arm.totals.committed == arm.totals.submitted > 100
+    assert agora("replay", run).returncode == 0
 
 
-@pytest.mark.usefixtures("no_figures")
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        (
+            'kind: ClassVar[str] = "lottery"\n    number: ClassVar[int] = 2',
+            'kind: ClassVar[str] = "raffle"\n    number: ClassVar[int] = 2',
+            ":SPEC: events: Drawn.kind: expected 'lottery'",
+        ),
+        (
+            "number: ClassVar[int] = 2",
+            "number: ClassVar[int] = 1",
+            "events: Ask and Drawn have the same number, 1",
+        ),
+    ],
+    ids=["the kind of an event", "two events with one number"],
+)
 def test_a_mistake_is_one_line(
-    mistake: str,
-    run: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    right: str, wrong: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right, wrong, says = MISTAKES[mistake]
-    assert SOURCE.count(right) == 1
-    site, module = tmp_path / "site", f"lottery_{len(mistake)}"
-    files = {f"{module}.py": SOURCE.replace(right, wrong)}
+    assert LOTTERY.count(right) == 1
+    site, module = tmp_path / "site", f"lottery_{len(wrong)}"
+    files = {f"{module}.py": LOTTERY.replace(right, wrong)}
     install(site, "lottery", f"{module}:SPEC", files, "agora.protocols")
     monkeypatch.syspath_prepend(site)
-    assert run() == 2
-    [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert says.replace("lottery:SPEC", f"{module}:SPEC") in line
+    (tmp_path / "run.toml").write_text(CONFIG + lottery_arm(), "utf-8")
+    run = agora("run", "--config", tmp_path / "run.toml", "--out", tmp_path / "run")
+    (line,) = run.stderr.splitlines()
+    assert run.returncode == 2 and says in line
 
 
 @pytest.mark.parametrize(
@@ -132,43 +113,127 @@ def test_a_mistake_is_one_line(
     ],
 )
 def test_two_protocols_of_one_name_are_one_line_for_presets_and_mixes(
-    arguments: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("one", "two"):
-        site = tmp_path / module
-        name = f"twin_lottery_{module}"
-        install(site, "lottery", f"{name}:SPEC", {f"{name}.py": SOURCE}, "agora.protocols")
+        site, name = tmp_path / module, f"twin_lottery_{module}"
+        install(site, "lottery", f"{name}:SPEC", {f"{name}.py": LOTTERY}, "agora.protocols")
         (site / "lottery-1.0.dist-info").rename(site / f"{module}-1.0.dist-info")
         monkeypatch.syspath_prepend(site)
-    assert exit_status(app, *arguments, "--out", tmp_path / "run") == 2
-    [line] = capsys.readouterr().err.splitlines()
+    run = agora("run", *arguments, "--out", tmp_path / "run")
+    [line] = run.stderr.splitlines()
+    assert run.returncode == 2 and not (tmp_path / "run").exists()
     assert "protocol 'lottery' is registered twice: twin_lottery_" in line
-    assert not (tmp_path / "run").exists()
 
 
-def test_a_mix_lists_the_protocols_that_stand_alone(
-    tmp_path: Path,
-    example_site: Callable[[str], Path],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.syspath_prepend(example_site("protocols"))
-    for mix, says in (
+@pytest.mark.usefixtures("example")
+@pytest.mark.parametrize(
+    ("mix", "says"),
+    [
         ("nope=3", "or a protocol that runs no schedulers (lottery)"),
         ("lottery:=3", "'lottery:=3' is not of the form [protocol:]kind=count"),
-    ):
-        assert exit_status(app, "--mix", mix, "--out", tmp_path / "run") == 2
-        assert says in capsys.readouterr().err
+    ],
+)
+def test_a_mix_lists_the_protocols_that_stand_alone(mix: str, says: str, tmp_path: Path) -> None:
+    run = agora("run", "--mix", mix, "--out", tmp_path / "run")
+    assert run.returncode == 2 and says in run.stderr
 
 
-def test_unknown_protocols_and_options_are_named(
-    example_site: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_protocols_and_options_are_named(request: pytest.FixtureRequest) -> None:
     with pytest.raises(AgoraError, match="unknown protocol 'lottery'; known: locking, optimistic"):
         registry.get("lottery")
-    monkeypatch.syspath_prepend(example_site("protocols"))
+    request.getfixturevalue("example")
     with pytest.raises(AgoraError, match="protocol 'lottery' has no option 'price'"):
         registry.get("lottery").parse_options({"price": 3})
+
+
+# --- ParSync with another retry rule --------------------------------------------------------------
+
+KIND = "retry_at_sync"
+GAP = {"gap_s": 0.05, "tau_s": 0.02}
+ADAPTIVE = {"sync": "diff_block", "strategy": "adaptive", "commit_mode": "incremental"}
+NATIVE = {"kind": "optimistic", **ADAPTIVE, **GAP}
+
+
+def test_the_page_names_the_example_and_it_is_short() -> None:
+    page = (ROOT / "docs" / "add_a_protocol.md").read_text("utf-8")
+    source = (EXAMPLES / KIND / "__init__.py").read_text("utf-8")
+    assert len(source.splitlines()) < 150
+    assert f"examples/protocols/{KIND}" in page
+    rule = source[source.index("    def on_losers") : source.index("    def waiting")].rstrip()
+    assert rule in page
+
+
+def seen_of(protocol: dict[str, Any], kind: str, drain_us: int = 1_000_000) -> Seen:
+    """What a run of four schedulers on an overloaded cell records; machines fail, and there are
+    gangs."""
+    workload = failing(gang_permille=200)()
+    schedulers = changed(group(kind, 4), protocol=ProtocolChoice.model_validate(protocol))
+    run = FeatureRun(
+        lambda: locking_arm(schedulers), lambda _: True, lambda: workload, 200, drain_us
+    )
+    seen = Seen(workload, run.spec())
+    summary_of(run, seen.take)
+    return seen
+
+
+@pytest.mark.parametrize("kind", ["random", "best_fit"])
+def test_without_its_rule_it_is_parsync(
+    kind: str, example: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = replace(example.SPEC, make_agent=example.ParSyncAgent)
+    monkeypatch.setattr(example, "SPEC", spec)
+    native, python = seen_of(NATIVE, kind), seen_of({"kind": KIND, **GAP}, kind)
+    assert native.rows("rejections") > 100
+    assert native.parts.keys() == python.parts.keys()
+    for table, parts in native.parts.items():
+        for column in parts[0]:
+            same = np.array_equal(native.column(table, column), python.column(table, column))
+            assert same, (table, column)
+
+
+@pytest.mark.parametrize("kind", ["random", "best_fit"])
+@pytest.mark.usefixtures("example")
+def test_a_rejected_task_waits_for_the_refresh_of_the_partition_of_its_conflict(kind: str) -> None:
+    seen = seen_of({"kind": KIND, **GAP}, kind)
+    columns = "agent", "sequence", "task", "machine", "rejected_us"
+    rejections = list(
+        zip(*(seen.column("rejections", one).tolist() for one in columns), strict=True)
+    )
+    of_round = "agent", "sequence", "start_us"
+    commits = zip(*(seen.column("commits", one).tolist() for one in of_round), strict=True)
+    start_us = {(agent, number): at_us for agent, number, at_us in commits}
+    tries: dict[int, list[int]] = defaultdict(list)  # by task: the starts of rounds that claimed it
+    for agent, number, task, _, _ in rejections:
+        tries[task].append(start_us[agent, number])
+    placed = seen.column("tasks", "task").tolist(), seen.column("tasks", "start_us").tolist()
+    for task, at_us in zip(*placed, strict=True):
+        tries[task].append(at_us)
+    partitioning = Partitioning.by_topology(seen.workload.cell, seen.arm.partitions)
+    refreshed_us = seen.column("syncs", "at_us")
+    checked = 0
+    for agent, _, task, machine, known_us in rejections:
+        partition = int(partitioning.of(np.array([machine], np.int32))[0])
+        is_its = (seen.column("syncs", "agent") == agent) & (refreshed_us >= known_us)
+        is_its &= seen.column("syncs", "partition") == partition
+        again = [at_us for at_us in tries[task] if at_us >= known_us]
+        if again:
+            assert min(again) >= refreshed_us[is_its].min(), task
+            checked += 1
+    assert checked > 100
+    assert seen.rows("tasks") >= len(seen.workload.arrival_rows), "nobody waits for ever"
+
+
+@pytest.mark.usefixtures("example")
+def test_tasks_that_wait_for_a_refresh_are_told_as_the_run_ends() -> None:
+    seen = seen_of({"kind": KIND, "gap_s": 1.0}, "best_fit", drain_us=0)
+    assert seen.waits(Waiting.REJECTED) > 10
+
+
+@pytest.mark.usefixtures("example")
+def test_schedulers_that_keep_their_rejected_tasks_are_refused() -> None:
+    schedulers = group("quincy", 1).model_copy(
+        update={"protocol": ProtocolChoice.model_validate({"kind": KIND, **GAP})}
+    )
+    with pytest.raises(ValidationError, match="its kind of scheduler keeps rejected tasks itself"):
+        locking_arm(schedulers)

@@ -4,12 +4,13 @@ written, and a part never wins."""
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow.parquet as pq
 import pytest
@@ -60,27 +61,24 @@ def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
-def full_disk(*_: object, **__: object) -> None:
+def full_disk(*_: object, **__: object) -> NoReturn:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-class FullAfter:
-    """RecordSink.add on a disk that takes so many batches."""
-
-    def __init__(self, batches: int, sink_add: Callable[[RecordSink, str, Columns], None]) -> None:
-        self.left = batches
-        self.add = sink_add
-
-    def __call__(self, sink: RecordSink, table: str, columns: Columns) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise AgoraError(f"{table}.parquet: cannot write the records: No space left on device")
-        self.add(sink, table, columns)
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def fill_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
-    full = FullAfter(batches, RecordSink.add)
-    monkeypatch.setattr(RecordSink, "add", lambda sink, table, columns: full(sink, table, columns))
+    """The disk takes so many batches of records."""
+    taken, add = itertools.count(), RecordSink.add
+
+    def limited(sink: RecordSink, table: str, columns: Columns) -> None:
+        if next(taken) >= batches:
+            raise AgoraError(f"{table}.parquet: cannot write the records: No space left on device")
+        add(sink, table, columns)
+
+    monkeypatch.setattr(RecordSink, "add", limited)
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -129,38 +127,27 @@ def test_a_disk_that_fills_during_the_report(
     assert "report.html" not in left and not [name for name in left if name.endswith(".partial")]
 
 
-def test_a_configuration_that_does_not_fit_on_the_disk(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("config", "error: --out {run}: No space left on device\n"),
+        ("tasks", "cannot write it: No space left on device\n"),
+        ("workload", "cannot write it: No space left on device\n"),
+    ],
+)
+def test_what_the_run_is_made_of_does_not_fit_on_the_disk(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, says: str
 ) -> None:
-    monkeypatch.setattr("experiments.campaign.preconditions.toml_text", full_disk)
+    def write(path: Path, data: bytes) -> int:
+        return full_disk() if place in path.name else write_bytes(path, data)
+
+    write_bytes = Path.write_bytes
+    if place == "config":
+        monkeypatch.setattr("experiments.campaign.preconditions.toml_text", full_disk)
+    monkeypatch.setattr(Path, "write_bytes", write)
     status, _, said = command()
-    assert status == 2 and said == f"error: --out {tmp_path / 'run'}: No space left on device\n"
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("place", ["tasks", "workload"])
-def test_tables_of_the_workload_that_do_not_fit_on_the_disk(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
-    write = Path.write_bytes
-    monkeypatch.setattr(
-        Path, "write_bytes", lambda p, data: full_disk() if place in p.name else write(p, data)
-    )
-    status, _, said = command()
-    assert status == 2 and said.endswith("cannot write it: No space left on device\n")
-    assert len(said.splitlines()) == 1 and f"{place}." in said
-    assert not (tmp_path / "run").exists()
-
-
-def test_ctrl_c_while_the_tables_are_written_leaves_nothing(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*_: object) -> None:
-        assert (tmp_path / "run" / "config.toml").exists()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("experiments.campaign.preconditions.write_workload", interrupt)
-    assert command() == (130, "", "interrupted\n")
+    assert status == 2 and said.endswith(says.format(run=tmp_path / "run"))
+    assert len(said.splitlines()) == 1 and (place == "config" or f"{place}." in said)
     assert not (tmp_path / "run").exists()
 
 
@@ -201,20 +188,18 @@ def test_ctrl_c_in_the_second_arm(
 @pytest.mark.parametrize(
     ("where", "says"),
     [
+        ("experiments.studies.run.execution.make_run_directory", ""),
+        ("experiments.campaign.preconditions.write_workload", ""),
         (
             "experiments.studies.run.stages.run_and_show",
             "2 arms in virtual time: about 10 s.\n"
             "Stopped before the first arm ended; nothing was written.\n",
         ),
-        ("experiments.studies.run.execution.make_run_directory", ""),
     ],
 )
 def test_ctrl_c_before_there_is_anything(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, says: str
 ) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(where, interrupt)
     assert command() == (130, "", f"{says}interrupted\n")
     assert not (tmp_path / "run").exists()
@@ -224,9 +209,6 @@ def test_ctrl_c_before_there_is_anything(
 def test_ctrl_c_during_the_report_leaves_the_results(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr("experiments.report.page.write_report", interrupt)
     status, out, said = command()
     assert status == 130 and "ParSync" in out

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,20 +15,12 @@ from experiments.config.run_config import load_config
 from parsync.protocols.spec import ProtocolBroken
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
 from tests.fixtures.changed import changed
-from tests.fixtures.commands import exit_status
+from tests.fixtures.commands import agora, exit_status, in_one_process, without_figures
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.installed import install
 from tests.fixtures.live_runs import metrics_of, small_workload
-from tests.replay.test_add_a_protocol import CONFIG
-from tests.replay.test_add_a_protocol import SOURCE as LOTTERY
+from tests.replay.test_add_a_protocol import BESIDE, CONFIG, LOTTERY, lottery_arm
 
-PARSYNC = CONFIG[CONFIG.index('[[arms.groups]]\nname = "parsync"') :]
-THREE_ARMS = (
-    CONFIG.replace('"lottery beside ParSync"', '"Bad"').replace(
-        "[[arms]]", f'[[arms]]\nname = "Before"\npartitions = 4\n\n{PARSYNC}\n[[arms]]'
-    )
-    + f'\n[[arms]]\nname = "After"\npartitions = 4\n\n{PARSYNC}'
-)
 CLAIM = "return self.claim(now_us, self.asked.pop(0), event.machine)"
 ASK = "return [Send(self.cell_side, Ask(self.index, len(tasks)))]"
 DRAWN = "Drawn(up[stream.integers(event.tickets, len(up))])"
@@ -82,46 +72,37 @@ FAULTS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _forget_the_modules() -> Iterator[None]:
-    yield
-    for name in [name for name in sys.modules if name.startswith("broken_lottery_")]:
-        del sys.modules[name]
-
-
 def install_broken(fault: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The lottery with a fault is installed. Returns what is said of it, as a pattern."""
+    """The lottery with a fault is installed, under the fault's name. Returns what is said of it, as
+    a pattern."""
     right, wrong, says = FAULTS[fault]
     assert LOTTERY.count(right) == 1
     module = f"broken_lottery_{fault}"
-    files = {f"{module}.py": LOTTERY.replace(right, wrong)}
-    install(folder, "lottery", f"{module}:SPEC", files, "agora.protocols")
+    source = LOTTERY.replace(right, wrong).replace('"lottery"', f'"{fault}"')
+    install(folder, fault, f"{module}:SPEC", {f"{module}.py": source}, "agora.protocols")
     monkeypatch.syspath_prepend(folder)
-    return "protocol 'lottery', " + says.replace("MODULE", module)
+    return f"protocol '{fault}', " + says.replace("MODULE", module)
 
 
-@pytest.mark.usefixtures("no_figures")
-@pytest.mark.parametrize("fault", FAULTS)
-def test_every_fault_ends_its_arm_alone_and_is_told_in_one_line(
-    fault: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    says = install_broken(fault, tmp_path / "site", monkeypatch)
-    (tmp_path / "run.toml").write_text(THREE_ARMS, encoding="utf-8")
-    assert exit_status(app, "--config", tmp_path / "run.toml", "--out", tmp_path / "run") == 2
-    said = capsys.readouterr()
-    last = said.err.splitlines()[-1]
-    when = "(in the warm-up before time 0: )?"
-    assert re.fullmatch(f"error: 'Bad': {when}{says}", last), last
-    assert "Traceback" not in said.err
-    arms = read_summary(tmp_path / "run").arms
-    assert [(arm.name, arm.partial) for arm in arms] == [
-        ("Before", False),
-        ("Bad", True),
-        ("After", False),
-    ]
+def plain_arm(name: str) -> str:
+    return f'\n[[arms]]\nname = "{name}"\npartitions = 4\n{BESIDE}'
+
+
+def test_every_fault_ends_its_arm_alone_and_is_told_in_one_line(tmp_path: Path) -> None:
+    """One command with an arm for each fault, named like it, and a sound one before and after."""
+    arms = [plain_arm("Before"), *(lottery_arm(fault, fault) for fault in FAULTS)]
+    (tmp_path / "run.toml").write_text("".join([CONFIG, *arms, plain_arm("After")]), "utf-8")
+    with pytest.MonkeyPatch.context() as patch, without_figures(), in_one_process():
+        says = {fault: install_broken(fault, tmp_path / fault, patch) for fault in FAULTS}
+        run = agora("run", "--config", tmp_path / "run.toml", "--out", tmp_path / "run")
+    assert run.returncode == 2 and "Traceback" not in run.stderr
+    last = run.stderr.splitlines()[-1].removeprefix("error: ")
+    told = dict(re.findall(r"'(\w+)': (.*?)(?=; '\w+': (?:in the warm-up|protocol) |$)", last))
+    assert told.keys() == FAULTS.keys()
+    for fault, said in told.items():
+        assert re.fullmatch(f"(in the warm-up before time 0: )?{says[fault]}", said), said
+    partial = {arm.name: arm.partial for arm in read_summary(tmp_path / "run").arms}
+    assert partial == {"Before": False, **dict.fromkeys(FAULTS, True), "After": False}
 
 
 def test_bugs_of_the_core_keep_their_traceback(
@@ -131,9 +112,7 @@ def test_bugs_of_the_core_keep_their_traceback(
         raise ZeroDivisionError("a bug of ours")
 
     monkeypatch.setattr("parsync.core.master.MasterCore.handle", fails)
-    (tmp_path / "run.toml").write_text(
-        CONFIG[: CONFIG.index("[[arms.groups]]")] + PARSYNC, encoding="utf-8"
-    )
+    (tmp_path / "run.toml").write_text(CONFIG + plain_arm("ours"), "utf-8")
     with pytest.raises(ZeroDivisionError, match="a bug of ours"):
         exit_status(app, "--config", tmp_path / "run.toml", "--out", tmp_path / "run")
 
@@ -154,11 +133,11 @@ def test_live_the_sender_alone_is_named_once_in_the_same_words(
     says = install_broken(fault, tmp_path / "site", monkeypatch)
     if fault == "event_not_declared":  # live, its sender cannot send it
         says = (
-            "protocol 'lottery', participant beside the master, handling Ask: raised TypeError: "
+            f"protocol '{fault}', participant beside the master, handling Ask: raised TypeError: "
             "cannot encode Drawn .*"
         )
-    (tmp_path / "run.toml").write_text(THREE_ARMS, encoding="utf-8")
-    arm = load_config(tmp_path / "run.toml").arms[1].seeded(1, 1000, 50_000, live=True)
+    (tmp_path / "run.toml").write_text(CONFIG + lottery_arm(kind=fault), "utf-8")
+    arm = load_config(tmp_path / "run.toml").arms[0].seeded(1, 1000, 50_000, live=True)
     arm = changed(arm, groups=(changed(arm.groups[0], share=1.0),))
     workload = small_workload(phase_s=0.3, machines=60)
     fake = FakeRay(monkeypatch, tmp_path, arm, workload, metrics_of(workload, arm))
@@ -171,7 +150,7 @@ def test_live_the_sender_alone_is_named_once_in_the_same_words(
     for name, line in broken.items():
         assert re.fullmatch(says, line), (name, line)
     outcome = fake.finish(quiet=False, partial=True)
-    told = [note for note in outcome.notes if "lottery" in note]
+    told = [note for note in outcome.notes if fault in note]
     if "participant beside the master" in says:  # the cell refuses everybody's last steps, too
         assert len(told) == 1 and re.fullmatch(says, told[0]), told
 

@@ -23,28 +23,23 @@ ROOT = Path(__file__).parents[2]
 FIGURES = ("machines", "utilisation", "job-size", "others", "incremental")
 
 
-def bench(*arguments):
-    command = [sys.executable, "-m", "flowsolver", "bench", *arguments]
+def bench(options, *arguments):
+    """options: In one text."""
+    command = [sys.executable, "-m", "flowsolver", "bench", *options.split(), *arguments]
     return subprocess.run(command, capture_output=True, check=False, cwd=ROOT, text=True)
 
 
 def test_a_small_bench_measures_everything_and_draws_it(tmp_path):
     out = tmp_path / "deep" / "out"
     race = "incremental_ssp+network_simplex"
-    options = ["--machines", "12", "--peers", "ortools", "--algorithms", race]
-    done = bench(*options, "--quick", "--time-limit", "30", "--out", str(out))
+    options = f"--machines 12 --peers ortools --algorithms {race} --quick --time-limit 30"
+    done = bench(options, "--out", str(out))
     assert done.returncode == 0, done.stderr
     report = json.loads((out / "bench.json").read_text())
-    assert (
-        not report["partial"]
-        and report["options"]["time_limit_s"] == 30
-        and report["options"]["seed"] == 1
-    )
-    assert {name for name, fact in report["machine"].items() if fact is not None} >= {
-        "cores",
-        "numpy",
-        "ortools",
-    }
+    assert not report["partial"]
+    assert (report["options"]["time_limit_s"], report["options"]["seed"]) == (30, 1)
+    known = {name for name, fact in report["machine"].items() if fact is not None}
+    assert known >= {"cores", "numpy", "ortools"}
     results = report["results"]
     assert {r["outcome"] for r in results} == {"ok"}
     assert {r["figure"] for r in results} == set(FIGURES)
@@ -72,15 +67,9 @@ def test_a_small_bench_measures_everything_and_draws_it(tmp_path):
 
 
 def test_a_solver_over_time_is_not_tried_on_harder_graphs(tmp_path):
-    options = [
-        "--machines",
-        "10,1500,1600",
-        "--peers",
-        "none",
-        "--algorithms",
-        "cycle_cancelling,incremental_ssp",
-    ]
-    done = bench(*options, "--figures", "machines", "--time-limit", "0.1", "--out", str(tmp_path))
+    options = "--machines 10,1500,1600 --peers none --algorithms cycle_cancelling,incremental_ssp"
+    options += " --figures machines --time-limit 0.1"
+    done = bench(options, "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "bench.json").read_text())["results"]
     slow = [r["outcome"] for r in results if r["solver"] == "cycle_cancelling"]
@@ -93,19 +82,9 @@ def test_a_solver_over_time_is_not_tried_on_harder_graphs(tmp_path):
 
 
 def test_ctrl_c_keeps_what_there_is(tmp_path):
+    options = "bench --machines 10,2000 --figures machines --out"
     running = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "flowsolver",
-            "bench",
-            "--machines",
-            "10,2000",
-            "--figures",
-            "machines",
-            "--out",
-            str(tmp_path),
-        ],
+        [sys.executable, "-m", "flowsolver", *options.split(), str(tmp_path)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -155,20 +134,8 @@ def test_a_peer_that_is_absent_is_refused_by_name(capsys, tmp_path):
 
 
 def result(solver, costs, certified=None, outcome=Outcome.OK, seconds=(2.0,)):
-    return Result(
-        "machines",
-        "c",
-        1,
-        1,
-        1,
-        solver,
-        "scratch",
-        outcome,
-        list(costs),
-        list(seconds),
-        [1.0],
-        certified,
-    )
+    answers = list(costs), list(seconds), [1.0], certified
+    return Result("machines", "c", 1, 1, 1, solver, "scratch", outcome, *answers)
 
 
 def test_wrong_answers_are_found():
@@ -179,12 +146,8 @@ def test_wrong_answers_are_found():
         result("late", [], None, Outcome.OVER_TIME),
     ]
     judge(results)
-    assert [r.outcome for r in results] == [
-        Outcome.WRONG,
-        Outcome.OK,
-        Outcome.WRONG,
-        Outcome.OVER_TIME,
-    ]
+    wrong, ok, late = Outcome.WRONG, Outcome.OK, Outcome.OVER_TIME
+    assert [r.outcome for r in results] == [wrong, ok, wrong, late]
     assert results[0].note == "cost 7, not 6" and "certificate" in results[2].note
     peers = [result("ortools", [7]), result("highs", [8])]  # nobody is certified: they disagree
     judge(peers)
@@ -197,17 +160,8 @@ def test_wrong_answers_are_found():
 def test_a_wrong_or_failed_answer_is_the_exit_status(tmp_path, monkeypatch, capsys):
     """If a peer dies, a line says how, and the exit status is 1."""
     monkeypatch.setattr("flowsolver.benchmark.run.sys.executable", "false")
-    options = [
-        "--machines",
-        "3",
-        "--figures",
-        "machines",
-        "--peers",
-        "ortools",
-        "--algorithms",
-        "incremental_ssp",
-    ]
-    assert run(["bench", *options, "--out", str(tmp_path)]) == 1
+    options = "--machines 3 --figures machines --peers ortools --algorithms incremental_ssp"
+    assert run(["bench", *options.split(), "--out", str(tmp_path)]) == 1
     assert "ortools failed: exit status 1" in capsys.readouterr().err
 
 

@@ -5,8 +5,7 @@ CONFIG is pinned with every figure. The runs of further() are there for the tabl
 empty. Their keys begin with the run's name. What they say by phase, group and scheduler is one
 digest for each arm.
 
-RENAMED lists the keys that have another name than in that file. When a figure changes on purpose,
-say so in CHANGELOG.md and renew the file:
+When a figure changes on purpose, say so in CHANGELOG.md and renew the file:
 
     python -m tests.replay.test_golden_summary > tests/golden/summary.json
 """
@@ -49,7 +48,7 @@ from tests.fixtures.feature_runs import (
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group, locking_arm, locking_group
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "summary.json"
-RENAMED: dict[str, str] = {}
+PINNED: dict[str, Any] = json.loads(GOLDEN.read_text("utf-8"))
 MEASURED = ("wall_s", "solve_p50_us", "solve_max_us", "round_p50_us", "round_max_us")
 
 
@@ -204,12 +203,6 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def renamed(path: str) -> str:
-    """The path that a figure has today; paired figures are named by their key alone."""
-    scope, _, key = path.rpartition(".")
-    return path if scope.startswith("paired") else f"{scope}.{RENAMED.get(key, key)}".lstrip(".")
-
-
 # Figures of the further runs that are not 0, as each is there for a feature.
 SHOWS = {
     "quotas": ("arms[0].totals.ended_evicted", "arms[0].totals.censored"),
@@ -224,12 +217,6 @@ SHOWS = {
 }
 
 
-def golden() -> dict[str, Any]:
-    """The figures that are pinned, by their paths of today."""
-    pinned = json.loads(GOLDEN.read_text("utf-8"))
-    return {renamed(path): value for path, value in pinned.items()}
-
-
 def check(found: dict[str, Any], expected: dict[str, Any]) -> None:
     missing = {path: value for path, value in expected.items() if path not in found}
     assert not missing
@@ -237,13 +224,13 @@ def check(found: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 def test_every_figure_is_the_golden_one() -> None:
-    expected = {path: value for path, value in golden().items() if ": " not in path}
+    expected = {path: value for path, value in PINNED.items() if ": " not in path}
     check(dict(leaves(summary())), expected)
 
 
 @pytest.mark.parametrize("name", SHOWS)
 def test_the_figures_of_further_runs_are_the_golden_ones(name: str) -> None:
-    expected = {path: value for path, value in golden().items() if path.startswith(f"{name}: ")}
+    expected = {path: value for path, value in PINNED.items() if path.startswith(f"{name}: ")}
     found = further_figures(name)
     assert all(found[f"{name}: {path}"] for path in SHOWS[name]), "the run is empty of its feature"
     assert len(expected) > 100

@@ -4,14 +4,14 @@ head_of_line_s, then the gang holds the queue until it is placed."""
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.spec.decision_times import ModelledTime
-from tests.fixtures.unit_workloads import SECOND, Unit, run_units, unit_workload
+from tests.fixtures.unit_workloads import SECOND, Unit, run_units, unit_arm, unit_workload
 
 BLOCKER_S, END_S = 3, 10
 GANG = range(1, 6)  # its tasks, behind the one that is in its way
@@ -55,17 +55,9 @@ def run(
 ) -> tuple[np.ndarray, list[dict[str, int]]]:
     """When each task was committed, int64[n], and the rows of the table `holds`."""
     protocol = {**PROTOCOLS[name], "head_of_line_s": head_of_line_s}
-    group = GroupConfig(
-        name="g",
-        kind="best_fit",
-        count=1,
-        decision=ModelledTime(task_us=task_us),
-        protocol=protocol,
-    )
-    has_quotas = name == "quotas"
-    quotas = {"quotas": QUOTAS} if has_quotas else {}
-    arm = ArmConfig(name="arm", partitions=2, groups=(group,), **quotas)
-    workload = unit_workload([[4]] * machines, units, quotas=("a",) if has_quotas else ())
+    quotas = QUOTAS if name == "quotas" else None
+    arm = unit_arm(protocol, quotas=quotas, decision=ModelledTime(task_us=task_us))
+    workload = unit_workload([[4]] * machines, units, quotas=() if quotas is None else ("a",))
     placed, sorted_out, tables = run_units(arm, workload)
     assert placed == list(range(len(workload.tasks))) and not sorted_out
     at_us = np.zeros(len(workload.tasks), np.int64)
@@ -79,9 +71,10 @@ def run(
     return at_us, holds
 
 
-def committed(name: str, head_of_line_s: float | str, **others: Any) -> np.ndarray:
-    """When each task was committed, int64[n]."""
-    return run(name, head_of_line_s, **others)[0]
+@cache
+def run_of(name: str, head_of_line_s: float | str) -> tuple[np.ndarray, list[dict[str, int]]]:
+    """The same of UNITS on five machines."""
+    return run(name, head_of_line_s)
 
 
 def submitted(units: list[Unit] = UNITS) -> np.ndarray:
@@ -90,21 +83,21 @@ def submitted(units: list[Unit] = UNITS) -> np.ndarray:
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_in_strict_order_nothing_passes(name: str) -> None:
-    at_us = committed(name, 0)
+    at_us, _ = run_of(name, 0)
     assert at_us[GANG].min() > BLOCKER_S * SECOND
     assert at_us[6:].min() > at_us[GANG].max()
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_a_gang_that_never_holds_starves_while_others_come(name: str) -> None:
-    at_us = committed(name, math.inf)
+    at_us, _ = run_of(name, "inf")
     assert at_us[GANG].min() > END_S * SECOND
     assert (at_us - submitted())[6:].max() < SECOND // 4
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_a_gang_holds_the_queue_once_it_has_waited(name: str) -> None:
-    at_us, submit_us = committed(name, 2.0), submitted()
+    (at_us, _), submit_us = run_of(name, 2.0), submitted()
     gang_us = int(at_us[GANG].max())
     assert BLOCKER_S * SECOND < gang_us < (BLOCKER_S + 1) * SECOND
     since_us = submit_us[1] + 2 * SECOND
@@ -117,7 +110,7 @@ def test_a_gang_holds_the_queue_once_it_has_waited(name: str) -> None:
 @pytest.mark.parametrize("name", ["cut at syncs", "sync at every attempt", "locking"])
 def test_a_single_task_holds_the_queue_like_a_gang(name: str) -> None:
     units = LARGE_TASK
-    at_us = committed(name, 2.0, units=units, machines=2)
+    at_us, _ = run(name, 2.0, units, machines=2)
     assert BLOCKER_S * SECOND < at_us[2] < (BLOCKER_S + 1) * SECOND
     submit_us = submitted(units)
     behind = np.flatnonzero((submit_us > 2.5 * SECOND) & (submit_us < at_us[2]))
@@ -130,27 +123,19 @@ def test_those_behind_get_their_turn_where_the_view_changes_faster_than_it_decid
 ) -> None:
     """A look at the waiting gang takes five times as long as the gap between two syncs."""
     monkeypatch.setitem(PROTOCOLS[name], "gap_s", 0.007)
-    at_us = committed(name, math.inf, task_us=7_000)
+    at_us, _ = run(name, math.inf, task_us=7_000)
     assert (at_us - submitted())[6:].max() < 2 * SECOND
-
-
-def test_infinity_may_be_written_either_way() -> None:
-    assert (committed("uncut", "inf") == committed("uncut", math.inf)).all()
-
-
-def test_runs_are_repeated_exactly() -> None:
-    assert (committed("cut at syncs", 1.0) == committed("cut at syncs", 1.0)).all()
 
 
 @pytest.mark.parametrize("name", ["cut at syncs", "uncut", "hold_max", "quotas", "locking"])
 def test_what_waits_behind_a_gang_that_holds_the_queue_is_recorded(name: str) -> None:
     submit_us = submitted()
     for head_of_line_s in (0, 2.0):
-        at_us, holds = run(name, head_of_line_s)
+        at_us, holds = run_of(name, head_of_line_s)
         longest = max(holds, key=lambda hold: hold["until_us"] - hold["from_us"])
         gang_us = int(at_us[GANG].max())
         assert longest["task"] == GANG[0]
         assert abs(longest["until_us"] - gang_us) < SECOND // 10
         behind = np.count_nonzero((submit_us < gang_us) & (at_us > gang_us))
         assert behind > 10 and abs(longest["behind"] - behind) <= 2
-    assert not run(name, math.inf)[1]
+    assert not run_of(name, "inf")[1]

@@ -1,10 +1,9 @@
-"""How long jobs wait for their first scheduling attempt and for the one that completes them: what
-agents record of it, the figures, and a queue whose wait is known."""
+"""How long jobs wait for their first scheduling attempt and for the one that completes them: the
+figures, and a queue whose wait is known. What agents record of it is in the golden runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,85 +13,11 @@ from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, summarise
 from parsync.metrics.tables import NOT_KNOWN
-from schedulers.interface import Capability
 from tests.fixtures.service_batch_runs import group, made, modelled, recorded
-from tests.unit.agent_bench import TASK_NS, Bench
 from tests.unit.record_factory import SECOND, Phase
 
-TASK_US = TASK_NS // 1000
 
-
-def attempts(bench: Bench) -> list[tuple[int, ...]]:
-    """(job, start_us, decision_us, tasks, claims, placed, conflicts) of each attempt recorded so
-    far."""
-    names = ("job", "start_us", "decision_us", "tasks", "claims", "placed", "conflicts")
-    return [
-        row
-        for record in bench.agent.finish(10_000)
-        if record.table == "job_attempts"
-        for row in zip(*(record.columns[name].tolist() for name in names), strict=True)
-    ]
-
-
-def test_an_attempt_counts_what_it_placed() -> None:
-    bench = Bench(machines=3, partitions=1)
-    bench.rival_takes(1)
-    bench.submit(100, 1, 2, 3)
-    bench.decide(100)
-    bench.commit(700)
-    assert attempts(bench) == [(0, 100, 3 * TASK_US, 3, 3, 2, 1)], (
-        "the rival was first on machine 1"
-    )
-
-
-def test_an_attempt_without_a_claim_is_one() -> None:
-    bench = Bench(machines=1, partitions=1)
-    bench.scheduler.script = [[]]
-    bench.submit(100, 1, 2)
-    bench.decide(100)
-    assert attempts(bench) == [(0, 100, 2 * TASK_US, 2, 0, 0, 0)]
-
-
-def test_a_round_about_several_jobs_is_an_attempt_of_each() -> None:
-    bench = Bench(machines=4, partitions=1)
-    job = bench.table.job
-    job[[5, 9]] = 3, 7  # the agent's log shares the column
-    bench.submit(100, 1, 5, 9)
-    bench.scheduler.script = [[0, 2]]  # the third is left waiting
-    bench.decide(100)
-    bench.commit(500)
-    assert attempts(bench) == [
-        (0, 100, TASK_US, 1, 1, 1, 0),
-        (3, 100, TASK_US, 1, 1, 1, 0),
-        (7, 100, TASK_US, 1, 0, 0, 0),
-    ]
-
-
-def test_tasks_that_a_scheduler_kept_belong_to_the_round_that_claims_them() -> None:
-    bench = Bench(machines=2, partitions=1, capabilities=[Capability.KEEPS_PENDING])
-    bench.scheduler.script = [[]]
-    bench.scheduler.retry_at_us = [5_000]
-    bench.submit(100, 1)
-    bench.decide(100)
-    [timer] = [effect for effect in bench.effects if getattr(effect, "at_us", 0) == 5_000]
-    plan = bench.scheduler.plan
-    table = bench.table
-
-    def claims_the_kept(tasks: Any, view: Any, context: Any) -> Any:
-        made = plan(table.take(np.array([1])), view, context)
-        return replace(made)
-
-    bench.scheduler.plan = claims_the_kept  # type: ignore[method-assign]
-    bench.tell(5_000, timer.event)
-    bench.decide(5_000)
-    bench.commit(5_100)
-    assert [row[3:] for row in attempts(bench)] == [(1, 0, 0, 0), (1, 1, 1, 0)]
-
-
-# --- the figures ---
-
-
-def metrics_of(
+def figures_of(
     jobs: Sequence[tuple[int, int, Sequence[tuple[int, int]]]], services: Sequence[bool]
 ) -> ScopeFigures:
     """The figures of jobs (submit_us, tasks, [(start_us, placed) of each attempt])."""
@@ -118,26 +43,22 @@ def metrics_of(
 
 
 def test_waits_end_with_the_first_attempt_and_with_the_one_that_completes_the_job() -> None:
-    figures = metrics_of(
-        [
-            (0, 3, [(10, 0), (20, 1), (50, 2), (90, 0)]),
-            (5, 1, [(5, 1)]),
-        ],
-        [False, True],
-    )
+    attempts = [(10, 0), (20, 1), (50, 2), (90, 0)]
+    figures = figures_of([(0, 3, attempts), (5, 1, [(5, 1)])], [False, True])
     assert figures.others["job_wait_mean_us"] == (10 + 0) / 2
     assert figures.others["job_wait_full_mean_us"] == (50 + 0) / 2
     assert figures.others["job_wait_batch_mean_us"] == 10
     assert figures.others["job_wait_full_service_p90_us"] == 0
     assert not [key for key in figures.at_least if key.startswith("job_wait")]
+    none = figures_of([(0, 1, [])], [False])
+    assert none.others["job_wait_mean_us"] is None and "job_wait_mean_us" not in none.at_least
 
 
 def test_jobs_that_were_not_reached_are_charged_until_the_end() -> None:
     reached: list[Any] = [(0, 2, [(k, 2)]) for k in range(9)]
-    figures = metrics_of([*reached, (100, 1, []), (150, 2, [(160, 1)])], [False] * 11)
+    figures = figures_of([*reached, (100, 1, []), (150, 2, [(160, 1)])], [False] * 11)
     assert figures.others["job_wait_mean_us"] == (36 + 10) / 10
     assert figures.others["job_wait_p90_us"] == 10, "the tenth of eleven"
-    assert figures.others["job_wait_full_mean_us"] == 4
     assert figures.others["job_wait_full_p90_us"] is None, "never: two of eleven are beyond"
     assert figures.at_least["job_wait_mean_us"] == (36 + 10 + 100) / 11
     assert figures.at_least["job_wait_full_p90_us"] == 50
@@ -146,19 +67,9 @@ def test_jobs_that_were_not_reached_are_charged_until_the_end() -> None:
 
 def test_jobs_of_which_an_attempt_was_lost_are_left_out() -> None:
     """Its time is not known: its scheduler was killed before it learned the outcome."""
-    figures = metrics_of([(0, 2, [(10, 1), (NOT_KNOWN, 1)]), (5, 1, [(25, 1)])], [False, False])
-    assert figures.others["job_wait_mean_us"] == 20
-    assert figures.others["job_wait_full_mean_us"] == 20
+    figures = figures_of([(0, 2, [(10, 1), (NOT_KNOWN, 1)]), (5, 1, [(25, 1)])], [False, False])
+    assert figures.others["job_wait_mean_us"] == figures.others["job_wait_full_mean_us"] == 20
     assert not [key for key in figures.at_least if key.startswith("job_wait")]
-
-
-def test_no_attempts_no_waits() -> None:
-    figures = metrics_of([(0, 1, [])], [False])
-    assert figures.others["job_wait_mean_us"] is None
-    assert "job_wait_mean_us" not in figures.at_least
-
-
-# --- a queue that is known ---
 
 
 @pytest.mark.parametrize("load", [0.3, 0.6])

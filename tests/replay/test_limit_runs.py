@@ -1,10 +1,12 @@
-"""Schedulers that limit themselves: what they hold and how many jobs they admit, in whole runs and
-in the logs of live ones."""
+"""Schedulers that limit themselves: what they hold and how many jobs they admit, in whole runs.
+Logs of live runs with limits or quotas: replay checks that they were kept, and names who broke one,
+when and by how much."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +14,25 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from experiments.commands import replay
-from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
+from parsync.core import coordinator
+from parsync.core.coordinator import shares_and_limits
 from parsync.core.effects import Effect
 from parsync.core.event import Event
-from parsync.core.participant import Participant
+from parsync.core.events import QuotaGrant
 from parsync.core.quotas import QuotaGroup, QuotaSpec
-from parsync.protocols.agent_quota import AgentLimit
+from parsync.protocols.agent_quota import AgentLimit, AgentQuota, QuotaAccount
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.pending_queue import AgentQueue
-from parsync.runtime.assembly import Assembly
-from parsync.runtime.audit import AuditedMaster, limit_audit
-from parsync.runtime.virtual.run import VirtualRuntime
 from parsync.spec.arm import ArmConfig, SeededArm, check_protocols
-from parsync.workload.workload import Workload
+from parsync.workload.workload import QuotaMembership, Workload
 from shared_state.errors import AgoraError
-from shared_state.invariants import AuditCounts, CellAudit
 from shared_state.tasks import Int64
 from tests.fixtures.changed import changed
+from tests.fixtures.commands import agora
 from tests.fixtures.hand_driven_run import write_run
 from tests.fixtures.live_runs import small_arm, small_workload
 from tests.fixtures.service_batch_runs import OMEGA, group, made, modelled
+from tests.fixtures.watched_runs import WatchedRun, Watcher
 
 SMALL: dict[str, Any] = {
     "machines": 50,
@@ -43,55 +43,37 @@ SMALL: dict[str, Any] = {
 HOUR_US = 3_600_000_000
 
 
-class Watched:
-    """An agent whose limits are audited, and that counts what its tasks hold at most."""
+class Limited(Watcher):
+    """Stands before an agent: the most that its tasks held, and the most jobs they were of, by the
+    audit's account."""
 
-    def __init__(self, agent: Participant, index: int, audit: Any, run: Run) -> None:
-        self._agent, self._index, self._audit, self._run = agent, index, audit, run
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._agent, name)
+    def __init__(self, agent: Any, accounts: dict[int, Any], index: int) -> None:
+        super().__init__(agent)
+        self.accounts, self.index = accounts, index
+        self.most_held, self.most_jobs = np.zeros(2, np.int64), 0
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
-        effects = self._agent.handle(now_us, event)
-        if self._audit is not None:
-            self._audit.handled(self._index, now_us, event, effects)
-            account = self._audit._accounts[self._index]
-            self._run.most_held = np.maximum(self._run.most_held, account.held)
-            self._run.most_jobs = max(self._run.most_jobs, len(account.tasks_of))
-        return effects
+        account = self.accounts[self.index]
+        self.most_held = np.maximum(self.most_held, account.held)
+        self.most_jobs = max(self.most_jobs, len(account.tasks_of))
+        return super().handle(now_us, event)
 
 
-class Run:
-    """An audited run in virtual time."""
-
-    def __init__(
-        self, workload: Workload, groups: list[dict[str, Any]], message_us: int = 0
-    ) -> None:
-        arm = ArmConfig.model_validate({"name": "arm", "partitions": 5, "groups": groups})
-        spec = arm.seeded(seed=1, heartbeat_us=10_000, sample_us=1_000_000, live=False)
-        assembly = Assembly.of(spec, workload)
-        self.audit = limit_audit(assembly)
-        self.most_held, self.most_jobs = np.zeros(2, np.int64), 0
-        agents: dict[int, Any] = {
-            index: Watched(assembly.agent(index), index, self.audit, self)
-            for index in range(spec.agents)
-        }
-        audit = CellAudit(workload.cell, assembly.partitioning)
-        audit.submitted(workload.arrival_rows)
-        participants: dict[int, Participant] = {
-            **agents,
-            MASTER: AuditedMaster(assembly.master(), audit),
-            WORKERS: assembly.workers(),
-            COORDINATOR: assembly.coordinator(),
-            ARRIVALS: assembly.arrivals(),
-        }
-        runtime = VirtualRuntime(
-            participants, agents, lambda record: None, assembly.codec, message_us
-        )
-        runtime.run_until(HOUR_US)
-        self.counts: AuditCounts = audit.finish(np.zeros(0, np.int64))
-        self.agents = agents
+def limited_run(
+    groups: list[dict[str, Any]], message_us: int = 0
+) -> tuple[np.ndarray, int, np.ndarray]:
+    """Of a run in which every task ran to its end: the most that an agent held, the most jobs that
+    it had, and the capacity of the cell."""
+    workload = made(SMALL)
+    arm = ArmConfig.model_validate({"name": "arm", "partitions": 5, "groups": groups})
+    run = WatchedRun(arm, workload, heartbeat_us=10_000)
+    limits: Any = run.audit._limits
+    run.agents = [Limited(agent, limits._accounts, n) for n, agent in enumerate(run.agents)]
+    run.run(HOUR_US, message_us)
+    assert run.counts.finished == len(workload.arrival_rows) and run.audit.limited_commits > 20
+    most_held = np.max([agent.most_held for agent in run.agents], axis=0)
+    most_jobs = max(agent.most_jobs for agent in run.agents)
+    return most_held, most_jobs, workload.cell.capacity.sum(axis=0)
 
 
 PERIODIC = {"kind": "optimistic", "sync": "diff_block", "gap_s": 0.5}
@@ -108,34 +90,29 @@ PROTOCOLS = {
 def test_limits_are_reached_and_never_exceeded_and_all_jobs_run(
     protocol: dict[str, Any], limits: dict[str, Any]
 ) -> None:
-    workload = made(SMALL)
-    run = Run(workload, [group("all", protocol | limits, decision=modelled(5_000, 500.0))], 500)
-    assert run.audit is not None and run.audit.commits > 20
-    assert run.counts.finished == len(workload.arrival_rows)
-    capacity = workload.cell.capacity.sum(axis=0)
+    decision = modelled(5_000, 500.0)
+    held, jobs, capacity = limited_run([group("all", protocol | limits, decision=decision)], 500)
     if "hold_max" in limits:
-        assert (run.most_held <= capacity * 3 // 10).all()
-        assert (run.most_held > capacity * 29 // 100).any(), "the limit is reached"
+        assert (held <= capacity * 3 // 10).all()
+        assert (held > capacity * 29 // 100).any(), "the limit is reached"
     else:
-        assert run.most_jobs == 3
+        assert jobs == 3
 
 
 def test_both_limits_hold_for_each_scheduler_of_a_group() -> None:
-    workload = made(SMALL)
     protocol = OMEGA | {"hold_max": 0.2, "jobs_max": 4}
-    run = Run(workload, [group("all", protocol, count=3, decision=modelled(5_000, 500.0))], 500)
-    assert run.counts.finished == len(workload.arrival_rows)
-    assert run.most_jobs == 4
-    assert (run.most_held <= workload.cell.capacity.sum(axis=0) // 5).all()
+    three = group("all", protocol, count=3, decision=modelled(5_000, 500.0))
+    held, jobs, capacity = limited_run([three], 500)
+    assert jobs == 4 and (held <= capacity // 5).all()
 
 
-def test_kinds_that_keep_waiting_tasks_can_limit_their_jobs() -> None:
-    workload = made(SMALL)
-    for kind in ("quincy", "mapreduce"):
-        limited = group("all", PERIODIC | {"jobs_max": 2}, kind=kind)
-        run = Run(workload, [limited | {"decision": modelled(100, 10.0)}])
-        assert run.counts.finished == len(workload.arrival_rows)
-        assert run.most_jobs == 2
+@pytest.mark.parametrize("kind", ["quincy", "mapreduce"])
+def test_kinds_that_keep_waiting_tasks_can_limit_their_jobs(kind: str) -> None:
+    decision = modelled(100, 10.0)
+    assert (
+        limited_run([group("all", PERIODIC | {"jobs_max": 2}, kind=kind, decision=decision)])[1]
+        == 2
+    )
 
 
 def test_limits_that_cannot_be_kept_are_refused() -> None:
@@ -170,7 +147,37 @@ def limited_arm(**limits: Any) -> SeededArm:
     return changed(arm, groups=(changed(first, count=3, protocol=protocol),))
 
 
-def everything_fits(self: AgentLimit) -> None:
+def quota_arm() -> SeededArm:
+    arm = small_arm()
+    groups = QuotaGroup(name="free", minimum=0.3), QuotaGroup(name="capped", maximum=0.1)
+    return changed(arm, groups=(changed(arm.groups[0], count=3),), quotas=QuotaSpec(groups=groups))
+
+
+def workload_of(arm: SeededArm) -> Workload:
+    """With quotas, half of the jobs are of the group that may have a tenth of the 600 slots."""
+    workload = small_workload(phase_s=0.4, machines=60)
+    if arm.quotas is None:
+        return workload
+    group = (workload.tasks.job % 2).astype(np.int32)
+    return replace(workload, quotas=QuotaMembership(("free", "capped"), group))
+
+
+@pytest.mark.parametrize(
+    ("arm", "says"),
+    [
+        (limited_arm(hold_max=0.2, jobs_max=5), r", limits kept in \d+ commits"),
+        (quota_arm(), "claims accepted, quotas kept in 15 rounds"),
+    ],
+    ids=["limits", "quotas"],
+)
+def test_a_run_that_keeps_them_is_replayed(arm: SeededArm, says: str, tmp_path: Path) -> None:
+    write_run(tmp_path, arm, workload_of(arm))
+    replayed = agora("replay", tmp_path)
+    assert replayed.returncode == 0 and re.search(says, replayed.stdout)
+
+
+def everything_fits(self: Any, grant: QuotaGrant | None = None, sequence: int = 0) -> None:
+    """Of an AgentLimit or AgentQuota."""
     self.account.granted = np.full_like(self.account.granted, 1 << 40)
     self.account.look()
 
@@ -179,48 +186,95 @@ def all_are_admitted(self: AgentQueue, job: Int64, jobs_max: int) -> None:
     pass
 
 
-def test_a_run_that_keeps_its_limits_is_replayed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arm = limited_arm(hold_max=0.2, jobs_max=5)
-    write_run(tmp_path, arm, small_workload(phase_s=0.4, machines=60))
-    assert replay.main([str(tmp_path)]) == 0
-    assert re.search(r", limits kept in \d+ commits", capsys.readouterr().out)
+def one_reports_less(self: QuotaAccount, agent: int, number: int) -> Any:
+    nothing = np.zeros_like(self.held)
+    return coordinator.QuotaReport(agent, number, nothing, self.waiting.copy())
 
 
-@pytest.mark.parametrize(
-    ("limits", "place", "name", "broken", "message"),
-    [
-        (
-            {"hold_max": 0.05},
-            AgentLimit,
-            "on_synced",
-            everything_fits,
-            r"scheduler 'random-\d' at \d+ us: holds and claims \d+ slots, expected at most 30 "
-            r"slots, its own limit",
-        ),
-        (
-            {"jobs_max": 1},
-            AgentQueue,
-            "limit_jobs",
-            all_are_admitted,
-            r"scheduler 'random-\d' at \d+ us: tasks of \d+ jobs hold resources, expected at most "
-            r"1 jobs, its own limit",
-        ),
-    ],
-    ids=["held", "jobs"],
-)
-def test_a_scheduler_that_exceeds_its_limit_is_named(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    limits: dict[str, Any],
-    place: type,
-    name: str,
-    broken: Callable[..., Any],
-    message: str,
+def maximums(*arguments: Int64) -> tuple[Int64, Int64]:
+    """Every group may take its maximum."""
+    shares, limits = shares_and_limits(*arguments)
+    return shares, arguments[3] if limits.ndim == 2 else limits
+
+
+def larger(part: int) -> Callable[..., tuple[Int64, Int64]]:
+    """Shares that are right, and limits that are too large: of the groups (part 0) or of the
+    agents (part 1)."""
+
+    def computed(*arguments: Int64) -> tuple[Int64, Int64]:
+        shares, limits = shares_and_limits(*arguments)
+        return shares, limits + 500 if limits.ndim - 2 == part else limits
+
+    return computed
+
+
+SCHEDULER = r"scheduler 'random-\d' at \d+ us: "
+LIMIT_OF = r"coordinator at \d+ us: the limit"
+Broken = tuple[SeededArm, Any, str, Callable[..., Any], str]
+BROKEN: dict[str, Broken] = {
+    "held": (
+        limited_arm(hold_max=0.05),
+        AgentLimit,
+        "on_synced",
+        everything_fits,
+        SCHEDULER + r"holds and claims \d+ slots, expected at most 30 slots, its own limit$",
+    ),
+    "jobs": (
+        limited_arm(jobs_max=1),
+        AgentQueue,
+        "limit_jobs",
+        all_are_admitted,
+        SCHEDULER + r"tasks of \d+ jobs hold resources, expected at most 1 jobs, its own limit$",
+    ),
+    "disobedient": (
+        quota_arm(),
+        AgentQuota,
+        "on_grant",
+        everything_fits,
+        SCHEDULER + r"what it holds and claims of quota group '\w+': \d+ slots, expected at most "
+        r"\d+ slots, its grant as the round began",
+    ),
+    "wrong report": (
+        quota_arm(),
+        QuotaAccount,
+        "report",
+        one_reports_less,
+        SCHEDULER + r"what it holds of quota group '\w+': \d+ slots, expected at most 0 slots, "
+        "what it reports",
+    ),
+    "limit": (
+        quota_arm(),
+        coordinator,
+        "shares_and_limits",
+        larger(0),
+        LIMIT_OF + r" of quota group '\w+': [\d,]+ slots, expected at most \d+ slots, its maximum",
+    ),
+    "capacity": (
+        quota_arm(),
+        coordinator,
+        "shares_and_limits",
+        maximums,
+        LIMIT_OF + "s of all quota groups: 660 slots, expected at most 600 slots, the capacity",
+    ),
+    "grants": (
+        quota_arm(),
+        coordinator,
+        "shares_and_limits",
+        larger(1),
+        r"coordinator at \d+ us: all grants of quota group '\w+': [\d,]+ slots, expected at most "
+        r"\d+ slots, its limit",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_log_of_a_run_that_broke_one_is_found(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(place, name, broken)
-    write_run(tmp_path, limited_arm(**limits), small_workload(phase_s=0.4, machines=60))
-    assert replay.main([str(tmp_path)]) == 1
-    assert re.search(rf"invariant broken: {message}$", capsys.readouterr().out, re.M)
+    """The effects are equal to the logged ones, as the same program wrote them."""
+    arm, place, attribute, broken, message = BROKEN[name]
+    monkeypatch.setattr(place, attribute, broken)
+    write_run(tmp_path, arm, workload_of(arm))
+    replayed = agora("replay", tmp_path)
+    assert replayed.returncode == 1
+    assert re.search(f"invariant broken: {message}", replayed.stdout, re.M), replayed.stdout

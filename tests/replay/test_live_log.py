@@ -22,6 +22,7 @@ from parsync.runtime.live.logs import CELL_LOG, Frame, handled_log, log_ends
 from parsync.spec.arm import ProtocolChoice
 from shared_state.journal import JournalWriter, read_journal
 from tests.fixtures.changed import changed
+from tests.fixtures.commands import agora
 from tests.fixtures.hand_driven_run import EPOCH, HEADER, NAMES, write_run
 from tests.fixtures.live_runs import mixed_arm
 from tests.fixtures.pickles import MakesAFile
@@ -41,7 +42,14 @@ def directory(whole_run: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole_run, tmp_path / "log"))
 
 
-def test_every_log_replays(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def told(directory: Path, status: int) -> str:
+    """What `agora replay` says of it, which ends with this status."""
+    ended = agora("replay", directory)
+    assert ended.returncode == status, ended
+    return ended.stdout or ended.stderr
+
+
+def test_every_log_replays(directory: Path) -> None:
     replayed = replay.replay(directory)
     assert replayed.divergence is None and replayed.gaps == ()
     assert replayed.end is not None and replayed.end.stopped == ""
@@ -53,12 +61,11 @@ def test_every_log_replays(directory: Path, capsys: pytest.CaptureFixture[str]) 
     assembly, _ = read_assembly(directory)
     assert replayed.counts is not None
     assert replayed.counts.accepted == replayed.counts.submitted == len(assembly.workload.tasks)
-    assert replay.main([str(directory)]) == 0
-    assert capsys.readouterr().out.startswith(f"{directory}: ok: ")
+    assert told(directory, 0).startswith(f"{directory}: ok: ")
 
 
 def test_a_protocol_with_a_participant_beside_the_cell_replays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lottery of examples/ shares the cell with a flow scheduler."""
     built_in = {**protocols.BUILT_IN, "lottery": "examples.protocols.lottery:SPEC"}
@@ -80,16 +87,24 @@ def test_a_protocol_with_a_participant_beside_the_cell_replays(
         if type(assembly.codec.decode(decode(frame)[0])[2]).__name__ == "Drawn"
     )
     write_log(path, frames[:drawn] + frames[drawn + 1 :])
-    assert replay.main([str(tmp_path)]) == 1
-    assert f"{path.name}: event " in capsys.readouterr().out
+    assert f"{path.name}: event " in told(tmp_path, 1)
 
 
-def write_log(path: Path, frames: list[bytes]) -> None:
-    """Put another log in place of one, as if the run had ended with it."""
+def log_of(directory: Path, name: str) -> Path:
+    return directory / CELL_LOG if name == "cell" else handled_log(directory, name, EPOCH)
+
+
+def write_frames(path: Path, frames: list[bytes]) -> None:
+    """Put another log in place of one."""
     path.unlink(missing_ok=True)
     with JournalWriter(path, sync=False) as writer:
         for frame in frames:
             writer.append(frame)
+
+
+def write_log(path: Path, frames: list[bytes]) -> None:
+    """Put another log in place of one, as if the run had ended with it."""
+    write_frames(path, frames)
     write_end(path.parent, log_ends(path.parent), "")
 
 
@@ -100,9 +115,7 @@ def rewrite(path: Path, change: int, by: object) -> None:
     write_log(path, frames)
 
 
-def test_a_changed_step_is_the_first_divergence(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_changed_step_is_the_first_divergence(directory: Path) -> None:
     path = directory / CELL_LOG
     frames = [decode(payload) for payload in read_journal(path)]
     busy = next(
@@ -112,30 +125,26 @@ def test_a_changed_step_is_the_first_divergence(
     )
     kind, at_us, request, digest = frames[busy]
     rewrite(path, busy, (kind, at_us + 1, request, digest))
-    assert replay.main([str(directory)]) == 1
-    assert f"frame {busy}, at {at_us + 1} us" in capsys.readouterr().out
+    assert f"frame {busy}, at {at_us + 1} us" in told(directory, 1)
 
 
 @pytest.mark.parametrize("name", sorted(NAMES.values()))
-def test_other_effects_of_any_core_are_found(
-    directory: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = handled_log(directory, name, EPOCH)
+def test_other_effects_of_any_core_are_found(directory: Path, name: str) -> None:
+    path = log_of(directory, name)
     frames = list(read_journal(path))
     place = min(40, len(frames) - 1)
     entry, _ = decode(frames[place])
     rewrite(path, place, (entry, b"another!"))
-    assert replay.main([str(directory)]) == 1
-    assert f"{path.name}: event {place + 1}" in capsys.readouterr().out
+    assert f"{path.name}: event {place + 1}" in told(directory, 1)
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES.values()) - {"coordinator"}))
 def test_events_left_out_of_any_log_are_found(directory: Path, name: str) -> None:
     """A core that missed them is in another state, which shows sooner or later."""
-    path = handled_log(directory, name, EPOCH)
+    path = log_of(directory, name)
     frames = list(read_journal(path))
     write_log(path, frames[:2] + frames[len(frames) // 2 :])
-    assert replay.main([str(directory)]) == 1
+    told(directory, 1)
 
 
 @pytest.mark.parametrize(
@@ -147,23 +156,17 @@ def test_events_left_out_of_any_log_are_found(directory: Path, name: str) -> Non
         (encode((encode((WORKERS, "0", 1)), b"")), "event 1: belongs to another actor's log"),
     ],
 )
-def test_what_is_not_an_actors_log_is_refused(
-    directory: Path, frame: bytes, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = handled_log(directory, "workers", EPOCH)
+def test_what_is_not_an_actors_log_is_refused(directory: Path, frame: bytes, says: str) -> None:
+    path = log_of(directory, "workers")
     write_log(path, [frame])
-    assert replay.main([str(directory)]) == 2
-    assert f"{path.name}: {says}" in capsys.readouterr().err
+    assert f"{path.name}: {says}" in told(directory, 2)
 
 
-def test_a_corrupt_log_is_refused_with_its_place(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_corrupt_log_is_refused_with_its_place(directory: Path) -> None:
     data = bytearray((directory / CELL_LOG).read_bytes())
     data[len(data) // 2] ^= 0xFF
     (directory / CELL_LOG).write_bytes(data)
-    assert replay.main([str(directory)]) == 2
-    assert "corrupt at byte" in capsys.readouterr().err
+    assert "corrupt at byte" in told(directory, 2)
 
 
 @pytest.mark.parametrize(
@@ -192,38 +195,27 @@ def test_a_corrupt_log_is_refused_with_its_place(
     ],
 )
 def test_what_is_not_a_cells_log_is_refused(
-    directory: Path, frames: list[bytes], says: str, capsys: pytest.CaptureFixture[str]
+    directory: Path, frames: list[bytes], says: str
 ) -> None:
     write_log(directory / CELL_LOG, frames)
-    assert replay.main([str(directory)]) == 2
-    said = capsys.readouterr().err
+    said = told(directory, 2)
     assert f"{CELL_LOG}: {says}" in said and len(said.splitlines()) == 1
 
 
 def test_an_empty_directory_is_refused(tmp_path: Path) -> None:
-    assert replay.main([str(tmp_path)]) == 2
-
-
-def said(capsys: pytest.CaptureFixture[str]) -> str:
-    return capsys.readouterr().out
+    told(tmp_path, 2)
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES.values(), "cell"}))
-def test_a_log_without_its_last_events_is_not_ok(
-    directory: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_without_its_last_events_is_not_ok(directory: Path, name: str) -> None:
     """Cut at a frame's end it looks whole, and repeats as far as it goes."""
-    path = directory / CELL_LOG if name == "cell" else handled_log(directory, name, EPOCH)
+    path = log_of(directory, name)
     frames = list(read_journal(path))
     left = max(1, len(frames) // 2)
-    path.unlink()
-    with JournalWriter(path, sync=False) as writer:
-        for frame in frames[:left]:
-            writer.append(frame)
+    write_frames(path, frames[:left])
     replayed = replay.replay(directory)
     assert replayed.divergence is None
-    assert replay.main([str(directory)]) == 2
-    first, last = said(capsys).splitlines()
+    first, last = told(directory, 2).splitlines()
     cut_us = log_ends(directory)[path.name].last_us
     missing = f"{len(frames) - left:,} of its {len(frames):,} events are missing"
     assert f"{path.name}: {missing}, from {cut_us / 1e6:.6f} s of run time on" in first
@@ -231,80 +223,58 @@ def test_a_log_without_its_last_events_is_not_ok(
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES.values(), "cell"}))
-def test_a_missing_log_is_not_ok(
-    directory: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = directory / CELL_LOG if name == "cell" else handled_log(directory, name, EPOCH)
+def test_a_missing_log_is_not_ok(directory: Path, name: str) -> None:
+    path = log_of(directory, name)
     events = sum(1 for _ in read_journal(path))
     path.unlink()
-    assert replay.main([str(directory)]) == 2
-    assert f"{path.name} is missing: {events:,} events, from " in said(capsys)
+    assert f"{path.name} is missing: {events:,} events, from " in told(directory, 2)
 
 
-def test_a_torn_log_is_not_ok(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = handled_log(directory, "flow", EPOCH)
+def test_a_torn_log_is_not_ok(directory: Path) -> None:
+    path = log_of(directory, "flow")
     path.write_bytes(path.read_bytes()[:-5])
-    assert replay.main([str(directory)]) == 2
-    assert f"{path.name}: 1 of its " in said(capsys)
+    assert f"{path.name}: 1 of its " in told(directory, 2)
 
 
-def test_a_log_that_is_another_than_at_the_end_is_not_ok(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = handled_log(directory, "workers", EPOCH)
+def test_a_log_that_is_another_than_at_the_end_is_not_ok(directory: Path) -> None:
+    path = log_of(directory, "workers")
     frames = list(read_journal(path))
-    path.unlink()
-    with JournalWriter(path, sync=False) as writer:
-        for frame in (*frames[:-1], encode((decode(frames[-1])[0], b"another!"))):
-            writer.append(frame)
-    assert replay.main([str(directory)]) == 2
-    assert f"{path.name}: differs from what it was when the arm ended" in said(capsys)
+    write_frames(path, [*frames[:-1], encode((decode(frames[-1])[0], b"another!"))])
+    assert f"{path.name}: differs from what it was when the arm ended" in told(directory, 2)
 
 
-def test_a_log_with_more_events_and_a_log_too_many_are_not_ok(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = handled_log(directory, "source", EPOCH)
+def test_a_log_with_more_events_and_a_log_too_many_are_not_ok(directory: Path) -> None:
+    path = log_of(directory, "source")
     with JournalWriter(path, sync=False) as writer:
         writer.append(next(iter(read_journal(path))))
-    shutil.copy(handled_log(directory, "flow", EPOCH), handled_log(directory, "flow", EPOCH + 1))
-    assert replay.main([str(directory)]) == 2
-    out = said(capsys)
+    shutil.copy(log_of(directory, "flow"), handled_log(directory, "flow", EPOCH + 1))
+    out = told(directory, 2)
     assert f"{path.name}: 1 events more than" in out
     assert f"flow-{EPOCH + 1}.journal: no log of this arm" in out
 
 
-def test_a_killed_arm_says_what_could_be_checked(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_killed_arm_says_what_could_be_checked(directory: Path) -> None:
     (directory / ENDED_FILE).unlink()
-    assert replay.main([str(directory)]) == 2
-    first, last = said(capsys).splitlines()
+    first, last = told(directory, 2).splitlines()
     assert "ended.json is missing: the arm was stopped or killed" in first
     assert "the part that could be checked was repeated: " in last and "of 5 other actors" in last
-    handled_log(directory, "flow", EPOCH).unlink()
-    assert replay.main([str(directory)]) == 2
-    assert "flow has no log" in said(capsys)
+    log_of(directory, "flow").unlink()
+    assert "flow has no log" in told(directory, 2)
     write_end(directory, log_ends(directory), "")  # as if there had never been one
-    assert replay.main([str(directory)]) == 2
-    assert "flow has no log" in said(capsys)
+    assert "flow has no log" in told(directory, 2)
 
 
-def test_an_interrupted_arm_says_so(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_arm_says_so(directory: Path) -> None:
     write_end(directory, log_ends(directory), "interrupted")
-    assert replay.main([str(directory)]) == 2
-    first, last = said(capsys).splitlines()
+    first, last = told(directory, 2).splitlines()
     assert first.endswith("the arm ended early: interrupted")
     assert "the part that could be checked was repeated: " in last
 
 
-def test_an_arm_file_that_was_changed_is_not_ok(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_arm_file_that_was_changed_is_not_ok(directory: Path) -> None:
     path = directory / "arm.json"
     path.write_text(path.read_text().replace('"seed": 5', '"seed": 6'))
-    assert replay.main([str(directory)]) == 2
-    assert "arm.json: differs from what it was when the arm ended" in said(capsys)
+    assert "arm.json: differs from what it was when the arm ended" in told(directory, 2)
 
 
 def nested(levels: int) -> bytes:
@@ -338,9 +308,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("kind", FOREIGN)
 @pytest.mark.parametrize("name", ["cell", "workers", "flow"])
-def test_foreign_events_are_refused_in_one_line(
-    directory: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_foreign_events_are_refused_in_one_line(directory: Path, name: str, kind: str) -> None:
     """As the events of an actor, and as those of a step."""
     event = FOREIGN[kind]
     if name == "cell":
@@ -349,33 +317,26 @@ def test_foreign_events_are_refused_in_one_line(
     else:
         address = WORKERS if name == "workers" else 2
         entry = b"\x93" + encode(address) + encode(5) + event
-        write_log(handled_log(directory, name, EPOCH), [encode((entry, b"12345678"))])
-    assert replay.main([str(directory)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+        write_log(log_of(directory, name), [encode((entry, b"12345678"))])
+    (line,) = told(directory, 2).splitlines()
     assert "1: " in line and ".journal: " in line
 
 
-def test_what_older_versions_pickled_is_not_read(
-    directory: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_older_versions_pickled_is_not_read(directory: Path) -> None:
     payload = pickle.dumps(MakesAFile(directory / "executed"))
     for name in (OLD_FILE, "arm.json"):
         (directory / "arm.json").unlink(missing_ok=True)
         (directory / name).write_bytes(payload)
-        assert replay.main([str(directory)]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
+        (line,) = told(directory, 2).splitlines()
         assert name in line
         if name == OLD_FILE:
             assert "replaying it needs the version that made it" in line
     assert not (directory / "executed").exists()
 
 
-def test_ctrl_c_ends_it_in_one_line(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_ends_it_in_one_line(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(replay, "replay", interrupted)
-    assert replay.main([str(directory)]) == 130
-    assert capsys.readouterr().err == "interrupted\n"
+    assert told(directory, 130) == "interrupted\n"

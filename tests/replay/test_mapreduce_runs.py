@@ -3,26 +3,30 @@ reduces, and what extra workers leave to others."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from experiments.results.mapreduce import NOT_FINISHED, run_times_us
-from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
-from parsync.core.participant import Participant
-from parsync.metrics.record import Record
+from experiments.config.run_config import load_config
+from experiments.interruption import Interruption
+from experiments.papers.chapter import FigureRun
+from experiments.papers.runs import PlatformRuns
+from experiments.results import load_run
+from experiments.results.mapreduce import NOT_FINISHED, run_times_of, run_times_us, speedups
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.audit import AuditedMaster
-from parsync.runtime.virtual.run import VirtualRuntime
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind
 from schedulers.mapreduce.jobs import predicted_us, whole_activities_us
 from shared_state.errors import AgoraError
-from shared_state.invariants import AuditCounts, CellAudit
+from shared_state.invariants import AuditCounts
 from shared_state.tasks import Int64
+from tests.fixtures.commands import agora, in_one_process, without_figures
 from tests.fixtures.service_batch_runs import OMEGA, Tables, group, made, modelled, recorded
+from tests.fixtures.stopping import ROOT
+from tests.fixtures.watched_runs import WatchedRun
 
 PROTOCOL = {"kind": "optimistic", "sync": "every_attempt", "gap_s": 1.0, "freed_at_once": True}
 HEARTBEAT_US = 1_000
@@ -149,33 +153,12 @@ def test_extra_workers_finish_jobs_sooner_on_a_shared_cell() -> None:
     assert np.median(before / runs["max_parallelism"]) > 1.2
 
 
-class Audited(AuditedMaster):
-    def finish(self, now_us: int) -> list[Record]:
-        return self._master.finish(now_us)
-
-
-def audited(workload: Workload, groups: list[dict[str, Any]], until_us: int) -> AuditCounts:
-    """The counts of a run whose cell is audited, the order of maps and reduces with it."""
+def check_all_ran(workload: Workload, groups: list[dict[str, Any]]) -> AuditCounts:
+    """Of a run whose cell is audited, the order of maps and reduces with it."""
     arm = ArmConfig.model_validate({"name": "arm", "partitions": 4, "groups": groups})
-    spec = arm.seeded(seed=1, heartbeat_us=HEARTBEAT_US, sample_us=1_000_000, live=False)
-    assembly = Assembly.of(spec, workload)
-    audit = CellAudit(workload.cell, assembly.partitioning)
-    audit.submitted(workload.arrival_rows)
-    agents = {index: assembly.agent(index) for index in range(spec.agents)}
-    master = assembly.master()
-    cell = master.cell
-    participants: dict[int, Participant] = {
-        **agents,
-        MASTER: Audited(master, audit, workload.mapreduce),
-        WORKERS: assembly.workers(),
-        COORDINATOR: assembly.coordinator(),
-        ARRIVALS: assembly.arrivals(),
-    }
-    runtime = VirtualRuntime(participants, agents, lambda record: None, assembly.codec, 500)
-    runtime.run_until(until_us)
-    runtime.finish()
-    audit.matches(cell)
-    return audit.finish(np.zeros(0, np.int64))
+    counts = WatchedRun(arm, workload, HEARTBEAT_US).run(3_000_000_000, 500).counts
+    assert counts.waiting == 0 and counts.finished == len(workload.arrival_rows)
+    return counts
 
 
 @pytest.mark.parametrize(
@@ -198,10 +181,7 @@ def test_maps_come_before_reduces_and_no_activity_is_lost(protocol: dict[str, An
     workload = made(SHARED)
     slow = modelled(200_000, 1_000.0)
     shared = mapreduce("max_parallelism", slow) | {"protocol": protocol, "count": 2}
-    counts = audited(workload, [*others(slow), shared], 3_000_000_000)
-    assert counts.rejected > 0
-    assert counts.waiting == 0
-    assert counts.finished == len(workload.arrival_rows)
+    assert check_all_ran(workload, [*others(slow), shared]).rejected > 0
 
 
 def test_schedulers_that_know_no_mapreduce_jobs_are_refused() -> None:
@@ -222,8 +202,7 @@ def assembly_of(workload: Workload, groups: list[dict[str, Any]]) -> Assembly:
 def test_one_scheduler_can_place_all_jobs() -> None:
     workload = made(SHARED)
     everything = mapreduce("relative_job_size") | {"task_class": None}
-    counts = audited(workload, [everything], 3_000_000_000)
-    assert counts.finished == len(workload.arrival_rows)
+    check_all_ran(workload, [everything])
 
 
 def test_jobs_that_did_not_finish_have_no_run_time() -> None:
@@ -236,3 +215,91 @@ def test_jobs_that_did_not_finish_have_no_run_time() -> None:
     assert times[0] == 100 + len(task) - 1 - 5
     assert (times[1:] == NOT_FINISHED).all()
     assert (run_times_us(jobs, task, at_us, task[1:], at_us[1:]) == NOT_FINISHED).all()
+
+
+# --- the example ----------------------------------------------------------------------------------
+
+EXAMPLE = ROOT / "examples" / "omega" / "mapreduce.toml"
+MAPREDUCE = load_config(EXAMPLE)
+
+
+@pytest.fixture(scope="module")
+def mapreduce_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example on a small cell, for a short time."""
+    folder = tmp_path_factory.mktemp("mapreduce")
+    text = (EXAMPLE).read_text()
+    for given, small in (
+        ("machines = 500", "machines = 60"),
+        ("duration_s = 7_200.0", "duration_s = 300.0"),
+        ("workers = [5, 11, 100]", "workers = [3, 10]"),
+        ("map_s = 20.0", "map_s = 4.0"),
+        ("reduce_s = 40.0", "reduce_s = 4.0"),
+    ):
+        assert given in text
+        text = text.replace(given, small)
+    (folder / "run.toml").write_text(text)
+    with without_figures(), in_one_process():
+        run = agora("run", "--config", folder / "run.toml", "--out", folder / "out")
+    assert run.returncode == 0, run.stderr
+    return folder / "out"
+
+
+def test_the_mapreduce_example_compares_the_policies_of_the_paper() -> None:
+    policies = [arm.groups[-1].options["policy"] for arm in MAPREDUCE.arms]
+    assert policies == ["requested", "max_parallelism", "global_cap", "relative_job_size"]
+
+
+def test_speed_ups_are_read_from_a_run(mapreduce_run: Path) -> None:
+    requested, most, _, relative = load_run(mapreduce_run).arms
+    run_us = run_times_of(requested)
+    assert requested.workload.mapreduce is not None
+    assert len(run_us) == len(requested.workload.mapreduce) > 5
+    assert (speedups(requested, requested) == 1).all()
+    assert np.median(speedups(most, requested)) > 1.2
+    assert np.median(speedups(relative, requested)) > 1.2
+
+
+def test_a_run_for_a_figure_keeps_what_the_tables_of_a_run_tell(
+    mapreduce_run: Path, tmp_path: Path
+) -> None:
+    config = load_config(mapreduce_run.parent / "run.toml")
+    arm, seeds = config.arms[1], (config.seed,)
+    run = FigureRun("most", config, arm, draws_series=False, keeps_mapreduce=True)
+    runs = PlatformRuns(tmp_path)
+    runs.run(runs.missing((run,), seeds), Interruption(), lambda: None)
+    kept = runs.mapreduce_results((run,), seeds).first("most")
+    loaded = load_run(mapreduce_run).arms[1]
+    assert kept["run_us"].tolist() == run_times_of(loaded).tolist()
+    cell = loaded.table("cell", ["at_us", "used_permille"])
+    arriving = cell["at_us"].to_numpy() <= 300_000_000
+    for name, column in (("used_at_us", "at_us"), ("used_permille", "used_permille")):
+        assert kept[name].tolist() == cell[column].to_numpy()[arriving].tolist()
+    assert 10 < len(kept["used_at_us"]) < len(cell), "the drain is left out"
+
+
+@pytest.mark.usefixtures("no_figures", "one_process")
+def test_a_run_without_mapreduce_jobs_has_no_speed_ups(tmp_path: Path) -> None:
+    """It is offered many times what its cell holds, too, and still has a report."""
+    text = """
+name = "none"
+seeds = 1
+[workload]
+kind = "service_batch"
+machines = 10
+duration_s = 20.0
+batch = { interarrival_s = 1.0, tasks_per_job = 2.0, run_s = 1.0 }
+[[arms]]
+name = "all"
+partitions = 1
+[[arms.groups]]
+name = "all"
+kind = "random"
+count = 1
+protocol = { kind = "optimistic", sync = "every_attempt", gap_s = 1.0 }
+"""
+    (tmp_path / "run.toml").write_text(text)
+    out = tmp_path / "out"
+    assert agora("run", "--config", tmp_path / "run.toml", "--out", out).returncode == 0
+    (arm,) = load_run(out).arms
+    with pytest.raises(AgoraError, match="has no MapReduce jobs"):
+        run_times_of(arm)

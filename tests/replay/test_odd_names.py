@@ -18,6 +18,7 @@ from experiments.commands.compare import app as compare
 from experiments.commands.run import app
 from experiments.figures.style import LONGEST_LABEL, is_drawable, label
 from tests.fixtures.commands import AGORA, exit_status
+from tests.fixtures.run_toml import arm_toml
 from tests.fixtures.small_run import SMALL_RUN
 
 ROOT = Path(__file__).parents[2]
@@ -37,20 +38,8 @@ def toml(value: str) -> str:
 
 
 def configuration() -> str:
-    arms = "".join(
-        f"""
-[[arms]]
-name = {toml(name)}
-partitions = 4
-
-[[arms.groups]]
-name = {toml(name)}
-kind = "random"
-count = 2
-protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.05 }}
-"""
-        for name in NAMES
-    )
+    group = arm_toml("NAME", group="NAME", count=2, gap_s=0.05, partitions=4)
+    arms = "".join(group.replace('"NAME"', toml(name)) for name in NAMES)
     return f"""
 name = {toml(NAMES[0])}
 seeds = 1
@@ -64,14 +53,6 @@ batch_tasks = 10
 phase_s = 0.1
 load_percent = [60]
 {arms}"""
-
-
-def left_with(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[str, str]:
-    """What the comparison says: (standard output, standard error)."""
-    status = exit_status(compare, *arguments)
-    said = capsys.readouterr()
-    assert status == 0, said.err
-    return said.out, said.err
 
 
 def test_a_run_with_odd_names_from_its_file_to_its_report(
@@ -101,7 +82,8 @@ def test_a_run_with_odd_names_from_its_file_to_its_report(
     assert (run / "config.toml").read_text("utf-8").count(toml(NAMES[4])) == 2
 
     for suffix in ("html", "md", "csv"):
-        out, _ = left_with(capsys, run, "--out", tmp_path / f"table.{suffix}")
+        assert exit_status(compare, run, "--out", tmp_path / f"table.{suffix}") == 0
+        out = capsys.readouterr().out
         assert all(name[:100] in out for name in NAMES)
     assert "<script" not in (tmp_path / "table.html").read_text("utf-8")
     table = (tmp_path / "table.md").read_text("utf-8").splitlines()
@@ -180,37 +162,3 @@ def test_names_that_are_no_text_are_one_line_or_work(tmp_path: Path) -> None:
     for command in ("replay", "report", "explain"):
         status, lines = agora(command, odd / "run")
         assert status in (0, 2) and not any("Traceback" in line for line in lines), lines
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_a_terminal_that_lacks_characters_costs_no_results(tmp_path: Path, encoding: str) -> None:
-    (tmp_path / "run.toml").write_text(SMALL_RUN)
-    arguments = ["run", "--config", "run.toml", "--out", "run"]
-    done = subprocess.run(
-        [*AGORA, *arguments],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding},
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert b"?" in done.stdout and (tmp_path / "run" / "report.html").exists()
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_standard_output_costs_no_results(tmp_path: Path) -> None:
-    (tmp_path / "run.toml").write_text(SMALL_RUN)
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [*AGORA, "run", "--config", "run.toml", "--out", "run"],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "error: standard output: No space left on device"
-    for name in ("summary.json", "report.html", "manifest.json"):
-        assert (tmp_path / "run" / name).exists()

@@ -18,30 +18,12 @@ from experiments.commands.frontier import app as frontier
 from experiments.commands.run import app as run
 from experiments.commands.sweep import app as sweep
 from tests.fixtures.commands import exit_status, in_one_process, without_figures
+from tests.fixtures.run_toml import arm_toml, workload_toml
 
-CONFIG = """
-name = "progress"
-seeds = 2
-sensitivity_seeds = 1
-settle_s = 0.1
-[workload]
-kind = "synthetic"
-machines = 400
-slots_per_machine = 4
-mean_duration_s = 0.2
-phase_s = 1.0
-load_percent = [80]
-start = "cold"
-[[arms]]
-name = "One"
-partitions = 4
-[[arms.groups]]
-name = "g"
-kind = "random"
-count = 4
-protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }
-decision = { clock = "modelled", task_us = 400.0 }
-"""
+WORKLOAD = 'slots_per_machine = 4\nload_percent = [80]\nstart = "cold"'
+MODELLED = 'decision = { clock = "modelled", task_us = 400.0 }'
+CONFIG = 'name = "progress"\nseeds = 2\nsensitivity_seeds = 1\nsettle_s = 0.1\n'
+CONFIG += workload_toml(400, 1.0, WORKLOAD) + arm_toml("One", gap_s=0.05, more=MODELLED)
 FRONTIER = """
 [frontier]
 seeds = 1

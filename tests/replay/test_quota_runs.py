@@ -3,7 +3,6 @@ and an overloaded cell is divided as it should be."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
@@ -12,23 +11,19 @@ import pytest
 
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core import events
-from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.metrics.record import Record
 from parsync.runtime.arm_directory import read_assembly, write_assembly
-from parsync.runtime.assembly import Assembly
-from parsync.runtime.audit import CellAuditor, quota_audit
-from parsync.runtime.calibration import Calibration
-from parsync.runtime.virtual.run import VirtualRuntime, run_virtual
+from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
-from shared_state.invariants import CellAudit
-from shared_state.observed_cell import ObservedCell
 from shared_state.transaction import Transaction
+from tests.fixtures import feature_runs
+from tests.fixtures.feature_runs import QUICK
 from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload, group
-from tests.fixtures.quota_oracle import WatchedAgent
+from tests.fixtures.watched_runs import Columns, WatchedRun, Watcher, joined
 
 JOBS = (
     {"name": "ads", "share": (0.1, 0.4, 0.2)},
@@ -47,17 +42,7 @@ GROUPED = SyntheticOptions.model_validate(
     {**OPTIONS.model_dump(), "quota_groups": JOBS, "production_permille": 300}
 )
 RESOURCES = SyntheticOptions.model_validate(
-    {
-        **GROUPED.model_dump(),
-        "slots_per_machine": 10,
-        "machine_types": [{"capacity": {"cpu_milli": 4_000, "mem_mib": 8_192}}],
-        "task_shapes": [
-            {"request": {"cpu_milli": (500, 1_500), "mem_mib": 1_024}},
-            {"request": {"cpu_milli": 500, "mem_mib": (1_024, 4_096)}},
-        ],
-        "gang_permille": 300,
-        "batch_tasks": 4,
-    }
+    {**GROUPED.model_dump(), **feature_runs.RESOURCES, "gang_permille": 300}
 )
 
 
@@ -77,84 +62,79 @@ ARMS = {
 }
 
 
-class Run:
-    """A run whose agents, coordinator and cell are watched."""
+class Obedient(Watcher):
+    """Stands before an agent: what it may come to hold under its last grant, and its grants."""
 
-    def __init__(
-        self, config: ArmConfig, workload: Workload, message_us: int, until_us: int
-    ) -> None:
-        assembly = Assembly.of(config.seeded(3, 1000, 50_000, live=False), workload)
-        assert assembly.quotas is not None
-        self.workload, self.quotas = workload, assembly.quotas
-        quotas_audit = quota_audit(assembly)
-        assert quotas_audit is not None
-        self.quotas_audit = quotas_audit
-        self.agents = [
-            WatchedAgent(assembly.agent(index), index, quotas_audit, assembly.quotas.groups)
-            for index in range(assembly.arm.agents)
-        ]
-        self.master = assembly.master()
-        self.audit = CellAudit(workload.cell, assembly.partitioning)
-        self.master.cell = ObservedCell(self.master.cell, CellAuditor(self.audit))
-        self.audit.submitted(workload.arrival_rows)
+    def __init__(self, agent: Any, groups: int) -> None:
+        super().__init__(agent)
+        self.most = self._said = np.zeros((groups, 1), np.int64)  # _said: held, by its last report
+        self.grants: list[events.QuotaGrant] = []
+
+    def seen(self, now_us: int, event: Event, effects: list[Effect]) -> None:
+        if isinstance(event, events.QuotaGrant):
+            self.most = np.maximum(event.amount, self._said)
+            self.grants.append(event)
+        for sent in (effect.event for effect in effects if isinstance(effect, Send)):
+            if isinstance(sent, events.QuotaReport):
+                assert (sent.waiting >= 0).all()
+                self._said = sent.held
+
+
+class Divided(Watcher):
+    """Stands before the master of a run whose messages may take no time, and watches how the cell
+    is divided."""
+
+    def __init__(self, run: WatchedRun, checks: bool) -> None:
+        super().__init__(run.master)
+        assert run.assembly.quotas is not None
+        self.run, self.checks, self.quotas = run, checks, run.assembly.quotas
         self.shares: list[tuple[int, events.QuotaShares]] = []
-        self.now_us = 0
-        watching = self
-
-        class WatchedMaster:
-            def handle(self, now_us: int, event: Event) -> list[Effect]:
-                watching.now_us = now_us
-                if isinstance(event, events.QuotaShares):
-                    watching.shares.append((now_us, event))
-                if isinstance(event, events.CommitRequest):
-                    watching.on_request(event.transaction)
-                effects = watching.master.handle(now_us, event)
-                if isinstance(event, events.CommitRequest):
-                    watching.on_commit(effects)
-                return effects
-
-            def finish(self, now_us: int) -> list[Record]:
-                return watching.master.finish(now_us)
-
-        self.message_us = message_us
         self.reclaimed = 0  # tasks that agents ended to give back
         self.spared = 0  # tasks of higher priority than these that ran on, each time
-        participants: dict[int, Any] = dict(enumerate(self.agents))
-        participants |= {
-            MASTER: WatchedMaster(),
-            WORKERS: assembly.workers(),
-            COORDINATOR: assembly.coordinator(),
-            ARRIVALS: assembly.arrivals(),
-        }
-        runtime = VirtualRuntime(
-            participants, dict(enumerate(self.agents)), lambda _: None, assembly.codec, message_us
-        )
-        runtime.run_until(until_us)
-        self.waiting = sum(agent.agent.queued for agent in self.agents)
 
-    def on_request(self, transaction: Transaction) -> None:
+    @property
+    def held(self) -> np.ndarray:
+        """What each group holds on the cell, int64[groups, dimensions]."""
+        live = self.run.cell.allocations()
+        return self.quotas.held(live.task, live.request)
+
+    def handle(self, now_us: int, event: Event) -> list[Effect]:
+        if self.checks and isinstance(event, events.CommitRequest):
+            self.check_reclaims(event.transaction)
+        return super().handle(now_us, event)
+
+    def check_reclaims(self, transaction: Transaction) -> None:
         """Of each group an agent ends tasks of lowest priority before others that it runs."""
-        if transaction.evict is None or self.message_us:
+        if transaction.evict is None:
             return
-        running = self.master.cell.allocations(transaction.scheduler)
+        running = self.run.cell.allocations(transaction.scheduler)
         ends = np.isin(running.allocation, transaction.evict)
-        of_task, priority = self.quotas.of_task[running.task], self.workload.tasks.priority
-        for present in np.unique(of_task[ends]):
-            mine = of_task == present
+        of_task, priority = self.quotas.of_task, self.run.workload.tasks.priority
+        for present in np.unique(of_task[running.task[ends]]):
+            mine = of_task[running.task] == present
             ended = priority[running.task[mine & ends]]
             others = priority[running.task[mine & ~ends]]
             assert len(others) == 0 or ended.max() <= others.min()
             self.reclaimed += len(ended)
             self.spared += int((others > ended.min()).sum())
 
-    def on_commit(self, effects: list[Effect]) -> None:
-        """What a group holds on the cell is within what its agents may come to hold together."""
-        started = [e.event for e in effects if isinstance(e, Send) and e.to == WORKERS]
-        if self.message_us or not any(isinstance(e, events.TasksStarted) for e in started):
-            return
-        live = self.master.cell.allocations()
-        held = self.quotas.held(live.task, live.request)
-        assert (held <= sum(agent.most for agent in self.agents)).all()
+    def seen(self, now_us: int, event: Event, effects: list[Effect]) -> None:
+        if isinstance(event, events.QuotaShares):
+            self.shares.append((now_us, event))
+        if self.checks and isinstance(event, events.CommitRequest):
+            sent = [effect.event for effect in effects if isinstance(effect, Send)]
+            if any(isinstance(one, events.TasksStarted) for one in sent):
+                assert (self.held <= sum(agent.most for agent in self.run.agents)).all()
+
+
+def divided(
+    config: ArmConfig, workload: Workload, until_us: int = 2_000_000, message_us: int = 0
+) -> tuple[WatchedRun, Divided]:
+    """A run whose agents and master are watched."""
+    run = WatchedRun(config, workload)
+    watch = run.master = Divided(run, message_us == 0)
+    run.agents = [Obedient(agent, watch.quotas.groups) for agent in run.agents]
+    return run.run(until_us, message_us), watch
 
 
 @pytest.mark.parametrize(
@@ -163,14 +143,13 @@ class Run:
 )
 def test_every_agent_obeys_and_every_task_is_placed(name: str, message_us: int) -> None:
     options = RESOURCES if name == "all or nothing" else GROUPED
-    run = Run(with_quotas(ARMS[name]), failing_workload(options), message_us, 6_000_000)
-    assert run.waiting == 0
-    assert run.quotas_audit.commits > 50
-    run.audit.finish(waiting=np.zeros(0, np.int64))
-    capacity = run.workload.cell.limit.sum(axis=0)
+    workload = failing_workload(options)
+    run, watch = divided(with_quotas(ARMS[name]), workload, 6_000_000, message_us)
+    assert run.queued == run.counts.waiting == 0 and run.audit.quota_rounds > 50
+    capacity = workload.cell.limit.sum(axis=0)
     maximum = np.array([1000, 100, 1000])[:, None] * capacity // 1000
-    assert len(run.shares) > 100
-    for _, shares in run.shares:
+    assert len(watch.shares) > 100
+    for _, shares in watch.shares:
         granted = sum(
             grant.amount
             for agent in run.agents
@@ -185,29 +164,23 @@ def test_every_agent_obeys_and_every_task_is_placed(name: str, message_us: int) 
 
 def test_down_machines_are_not_divided() -> None:
     """Machines 5 to 7 are down from 0.45 s to 0.7 s."""
-    run = Run(with_quotas(ARMS["parsync adaptive"]), failing_workload(GROUPED), 0, 1_000_000)
-    dealt = {at_us: int(shares.limit.sum()) for at_us, shares in run.shares}
+    config = with_quotas(ARMS["parsync adaptive"])
+    _, watch = divided(config, failing_workload(GROUPED), 1_000_000)
+    dealt = {at_us: int(shares.limit.sum()) for at_us, shares in watch.shares}
     assert dealt[440_000] == 240 - 8 and dealt[460_000] == 240 - 12 and dealt[720_000] == 240
 
 
-Tables = dict[str, dict[str, np.ndarray]]
-
-
-def recorded(config: ArmConfig, workload: Workload, message_us: int = 500) -> tuple[str, Tables]:
-    """The digest of a run, and its tables of quotas."""
-    batches: dict[str, list[dict[str, np.ndarray]]] = defaultdict(list)
-
-    def take(record: Record) -> None:
-        if record.table.startswith("quota_"):
-            batches[record.table].append(record.columns)
-
-    spec = config.seeded(3, 1000, 50_000, live=False)
-    outcome = run_virtual(spec, workload, 5_000_000, take, lambda _: None, message_us)
-    tables = {
-        table: {name: np.concatenate([rows[name] for rows in parts]) for name in parts[0]}
-        for table, parts in batches.items()
-    }
-    return outcome.digest, tables
+def recorded(
+    config: ArmConfig, workload: Workload, message_us: int = 500, **changes: Any
+) -> tuple[str, dict[str, Columns]]:
+    """The digest of a run to its end, and its tables."""
+    records: list[Record] = []
+    spec = config.seeded(3, 1000, 50_000, live="calibration" in changes)
+    outcome = run_virtual(
+        spec, workload, 9_000_000, records.append, lambda _: None, message_us, **changes
+    )
+    assert outcome.drained
+    return outcome.digest, joined(records)
 
 
 def test_an_overloaded_cell_is_divided_by_weight_minimum_and_maximum() -> None:
@@ -237,54 +210,21 @@ def test_agents_obey_in_the_live_runtime_in_virtual_time() -> None:
     """Grants are a tick or two old there, so a group may be above its limit for a while."""
     options = GROUPED.model_copy(update={"load_percent": (150,), "phase_s": 1.5})
     quotas = QUOTAS.model_copy(update={"interval_s": 0.1})
-    spec = with_quotas(ARMS["parsync adaptive"], quotas).seeded(3, 1000, 50_000, live=True)
-    records: list[Record] = []
-    times = Calibration(
-        hosts=2,
-        tick_us=25_000,
-        step_us=(800, 1_000, 1_200),
-        other_step_us=(700,),
-        push_us=(400, 600),
-        lag_us=(50, 100),
-    )
-    outcome = run_virtual(
-        spec, generate(options, 3), 9_000_000, records.append, lambda _: None, calibration=times
-    )
-    assert outcome.drained
-    held = np.concatenate(
-        [
-            r.columns["held"][r.columns["quota_group"] == 1]
-            for r in records
-            if r.table == "quota_use"
-        ]
-    )
+    config = with_quotas(ARMS["parsync adaptive"], quotas)
+    use = recorded(config, generate(options, 3), 0, calibration=QUICK)[1]["quota_use"]
+    held = use["held"][use["quota_group"] == 1]
     assert held.max() <= 1.5 * 24 and 12 < np.median(held[held > 0]) <= 25
 
 
 def test_production_jobs_go_first_within_their_group() -> None:
-    records: list[Record] = []
-    options = GROUPED.model_copy(update={"load_percent": (200,), "phase_s": 1.0})
-    options = options.model_copy(
-        update={"quota_groups": (options.quota_groups[0].model_copy(update={"share": 1.0}),)}
-    )
-    workload = generate(options, 3)
+    one = GROUPED.quota_groups[0].model_copy(update={"share": 1.0})
+    changes = {"load_percent": (200,), "phase_s": 1.0, "quota_groups": (one,)}
+    workload = generate(GROUPED.model_copy(update=changes), 3)
     quotas = QuotaSpec(interval_s=0.02, groups=(QuotaGroup(name="ads", maximum=0.5),))
-    run_virtual(
-        with_quotas(ARMS["parsync adaptive"], quotas).seeded(3, 1000, 50_000, live=False),
-        workload,
-        9_000_000,
-        records.append,
-        lambda _: None,
-    )
-    task, delay = (
-        np.concatenate([columns(record) for record in records if record.table == "tasks"])
-        for columns in (
-            lambda r: r.columns["task"],
-            lambda r: r.columns["commit_us"] - r.columns["submit_us"],
-        )
-    )
-    first = workload.tasks.priority[task] > 0
-    assert delay[first].mean() < delay[~first].mean() / 3
+    config = with_quotas(ARMS["parsync adaptive"], quotas)
+    tasks = recorded(config, workload, 0)[1]["tasks"]
+    delay, first = tasks["commit_us"] - tasks["submit_us"], workload.tasks.priority[tasks["task"]]
+    assert delay[first > 0].mean() < delay[first == 0].mean() / 3
 
 
 def test_the_same_seed_gives_the_same_log_and_quotas_change_nothing_else(tmp_path: Any) -> None:
@@ -295,7 +235,7 @@ def test_the_same_seed_gives_the_same_log_and_quotas_change_nothing_else(tmp_pat
     # without quotas it is of no account whether jobs belong to groups
     without, tables = recorded(config, workload)
     assert without == recorded(config, replace(workload, quotas=None))[0] != digest
-    assert list(tables) == ["quota_use"]
+    assert [table for table in tables if table.startswith("quota_")] == ["quota_use"]
     write_assembly(
         tmp_path, with_quotas(config).seeded(3, 1000, 50_000, live=False), workload, None
     )
@@ -307,62 +247,52 @@ def test_the_same_seed_gives_the_same_log_and_quotas_change_nothing_else(tmp_pat
     assert (again.group == workload.quotas.group).all()
 
 
+def of_two(*names: str, **changes: Any) -> SyntheticOptions:
+    """Long tasks of one group fill the cell before the other's jobs come."""
+    groups = [{"name": name, "share": share} for name, share in zip(names, SHARES, strict=True)]
+    its = {"quota_groups": groups, "phase_s": 1.0, "mean_duration_s": 3.0, "duration_sigma": 0.3}
+    return SyntheticOptions.model_validate({**GROUPED.model_dump(), **its, **changes})
+
+
+SHARES = (1.0, 0.5), (0.0, 0.5)
+LONG_AND_LATE = QuotaGroup(name="long"), QuotaGroup(name="late")
+
+
 @pytest.mark.parametrize("name", ["parsync adaptive", "omega", "all or nothing"])
 def test_reclaiming_brings_a_group_its_share_while_tasks_of_others_run(name: str) -> None:
-    """Long tasks of one group fill the cell before the other's jobs come."""
-    jobs = [{"name": "long", "share": (1.0, 0.5)}, {"name": "late", "share": (0.0, 0.5)}]
-    options = SyntheticOptions.model_validate(
-        {**GROUPED.model_dump(), "quota_groups": jobs, "load_percent": (600, 600)}
-        | {"phase_s": 1.0, "mean_duration_s": 3.0, "duration_sigma": 0.3}
-    )
-    groups = tuple(QuotaGroup(name=job["name"]) for job in jobs)
+    workload = generate(of_two("long", "late", load_percent=(600, 600)), 3)
     held: dict[float | None, int] = {}
     for after_s in (None, 0.1):
-        quotas = QuotaSpec(interval_s=0.02, groups=groups, reclaim_after_s=after_s)
-        workload = generate(options, 3)
-        run = Run(with_quotas(ARMS[name], quotas), workload, 0, 2_000_000)
-        live = run.master.cell.allocations()
-        held[after_s] = int(run.quotas.held(live.task, live.request)[1, 0])
-        counts = run.audit.finish()  # tasks are ended by their own schedulers only
-        assert counts.evicted == run.reclaimed and (counts.evicted > 0) == (after_s is not None)
-        share = run.shares[-1][1].share[1, 0]
+        quotas = QuotaSpec(interval_s=0.02, groups=LONG_AND_LATE, reclaim_after_s=after_s)
+        run, watch = divided(with_quotas(ARMS[name], quotas), workload)
+        held[after_s] = int(watch.held[1, 0])
+        evicted = run.counts.evicted  # tasks are ended by their own schedulers only
+        assert evicted == watch.reclaimed and (evicted > 0) == (after_s is not None)
+        share = watch.shares[-1][1].share[1, 0]
         assert share > 60
     assert held[None] < 0.5 * share and held[0.1] > 0.8 * share
 
 
 def test_reclaiming_ends_tasks_of_low_priority_before_others_of_their_group() -> None:
-    """Both run when the other group comes. Run.on_request() checks each reclaim."""
-    jobs = [{"name": "long", "share": (1.0, 0.5)}, {"name": "late", "share": (0.0, 0.5)}]
-    options = SyntheticOptions.model_validate(
-        {**GROUPED.model_dump(), "quota_groups": jobs, "load_percent": (200, 400)}
-        | {"phase_s": 1.0, "mean_duration_s": 3.0, "duration_sigma": 0.3}
-        | {"batch_tasks": 2, "production_permille": 300}
-    )
-    groups = tuple(QuotaGroup(name=job["name"]) for job in jobs)
-    quotas = QuotaSpec(interval_s=0.02, groups=groups, reclaim_after_s=0.1)
-    run = Run(with_quotas(ARMS["parsync adaptive"], quotas), generate(options, 3), 0, 2_000_000)
-    assert run.reclaimed > 30 and run.spared > 100
+    """Both run when the other group comes. Divided.check_reclaims() checks each reclaim."""
+    options = of_two("long", "late", load_percent=(200, 400), batch_tasks=2)
+    quotas = QuotaSpec(interval_s=0.02, groups=LONG_AND_LATE, reclaim_after_s=0.1)
+    _, watch = divided(with_quotas(ARMS["parsync adaptive"], quotas), generate(options, 3))
+    assert watch.reclaimed > 30 and watch.spared > 100
 
 
 def test_a_group_of_small_weight_uses_what_is_idle_and_goes_first() -> None:
     """Its jobs could fill the cell several times over, before the others come and beside them."""
     jobs = [{"name": "opportunistic", "share": (1.0, 0.7)}, {"name": "paid", "share": (0.0, 0.3)}]
-    options = SyntheticOptions.model_validate(
-        {**GROUPED.model_dump(), "quota_groups": jobs, "load_percent": (400, 200)}
-        | {"phase_s": 1.0, "mean_duration_s": 1.0, "duration_sigma": 0.3}
-    )
-    groups = (
-        QuotaGroup(name="opportunistic", weight=1),
-        QuotaGroup(name="paid", weight=1000),
-    )
+    options = of_two("", "", quota_groups=jobs, load_percent=(400, 200), mean_duration_s=1.0)
+    groups = QuotaGroup(name="opportunistic", weight=1), QuotaGroup(name="paid", weight=1000)
     quotas = QuotaSpec(interval_s=0.02, groups=groups, reclaim_after_s=0.0)
     config = with_quotas(ARMS["parsync adaptive"], quotas)
-    run = Run(config, generate(options, 3), 0, 2_000_000)
-    for at_us, shares in run.shares:
+    run, watch = divided(config, generate(options, 3))
+    for at_us, shares in watch.shares:
         if at_us > 400_000:
             assert shares.wanted.sum() > 240 and shares.share.sum() == 240
             assert shares.share[1] == min(shares.wanted[1, 0], 239)
-    live = run.master.cell.allocations()
-    idle, paid = run.quotas.held(live.task, live.request)[:, 0]
+    idle, paid = watch.held[:, 0]
     assert paid > 0.85 * shares.wanted[1, 0] > 80 and idle > 0.85 * (240 - paid)
-    assert run.audit.finish().evicted > 0
+    assert run.counts.evicted > 0

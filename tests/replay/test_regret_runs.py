@@ -12,26 +12,25 @@ from scipy.optimize import linear_sum_assignment
 
 from experiments.analysis.cell_watch import observe_log
 from parsync.core import events
-from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
+from parsync.core.addresses import MASTER
 from parsync.core.codec import CORE
-from parsync.core.effects import Effect, Send
+from parsync.core.effects import Effect
 from parsync.core.event import Event
-from parsync.core.master import MasterCore
-from parsync.core.participant import Participant
 from parsync.metrics.regret import RegretWatch
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.steps import Step
-from parsync.runtime.virtual.run import VirtualRuntime, run_virtual
+from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.objective import UNPLACED, placement_cost
 from shared_state.cell import Cell
-from shared_state.observed_cell import CellObserver, CellObservers, ObservedCell
+from shared_state.observed_cell import CellObserver, CellObservers
 from shared_state.transaction import Transaction
 from tests.fixtures.overloaded_cell import arm, failing_workload, group
-from tests.replay.test_virtual_runs import ARMS, Witness
+from tests.fixtures.watched_runs import WatchedRun, Witness
+from tests.replay.test_virtual_runs import ARMS
 
 SETTLE_US, SEED = 50_000, 3
 PREEMPTING = arm(
@@ -46,19 +45,16 @@ class Books(Witness):
     """What the cell looked like before each commit and at given instants, and everything the master
     was told."""
 
-    def __init__(self, workload: Workload, instants: tuple[int, ...]) -> None:
-        self.watch = RegretWatch(workload, SETTLE_US, SEED)
-        self.workload = workload
+    def __init__(
+        self, master: Any, workload: Workload, watch: RegretWatch, instants: tuple[int, ...]
+    ) -> None:
+        super().__init__(master, workload)
+        self.workload, self.watch = workload, watch
         self.free: dict[tuple[int, int], np.ndarray] = {}
-        self.answers: dict[tuple[int, int], tuple[events.CommitRequest, Any]] = {}
+        self.answers: dict[tuple[int, int], tuple[Transaction, Any]] = {}
         self.told: list[tuple[int, Event]] = []
         self.instants = sorted(instants)
         self.cells: list[tuple[np.ndarray, dict[int, int], list[int]]] = []
-
-    def attach(self, master: MasterCore) -> None:
-        """Stand before this master, its cell observed by the watch."""
-        master.cell = ObservedCell(master.cell, self.watch)
-        super().__init__(master, self.workload)
 
     def room(self) -> np.ndarray:
         room = np.array([self.capacity[m] - self.used[m] for m in range(len(self.capacity))])
@@ -67,11 +63,8 @@ class Books(Witness):
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         while self.instants and self.instants[0] <= now_us:
-            submitted = self.workload.arrival_rows[
-                : self.workload.arrival_offsets[
-                    (self.workload.arrival_us <= self.instants.pop(0)).sum()
-                ]
-            ]
+            arrived = (self.workload.arrival_us <= self.instants.pop(0)).sum()
+            submitted = self.workload.arrival_rows[: self.workload.arrival_offsets[arrived]]
             waiting = [task for task in submitted.tolist() if task not in self.placed]
             self.cells.append((self.room(), dict(self.running.values()), waiting))
         self.told.append((now_us, event))
@@ -79,17 +72,11 @@ class Books(Witness):
             self.free[event.transaction.scheduler, event.transaction.sequence] = self.room()
         return super().handle(now_us, event)
 
-    def commit(self, event: events.CommitRequest, effects: list[Effect]) -> None:
-        super().commit(event, effects)
-        reply = next(
-            e.event
-            for e in effects
-            if isinstance(e, Send) and isinstance(e.event, events.CommitReply)
-        )
-        self.answers[event.transaction.scheduler, event.transaction.sequence] = (
-            event,
-            reply.result,
-        )
+    def commit(self, event: events.CommitRequest, answers: list[Event]) -> None:
+        super().commit(event, answers)
+        asked = event.transaction
+        [reply] = [one for one in answers if isinstance(one, events.CommitReply)]
+        self.answers[asked.scheduler, asked.sequence] = asked, reply.result
 
     def cost(self, task: list[int] | np.ndarray, machine: list[int] | np.ndarray) -> np.ndarray:
         preference = self.workload.tasks.preference[np.array(task, np.int64)]
@@ -112,19 +99,10 @@ class Books(Witness):
 def watched(
     config: ArmConfig, workload: Workload, instants: tuple[int, ...] = (), message_us: int = 0
 ) -> Books:
-    books = Books(workload, instants)
-    assembly = Assembly.of(config.seeded(3, 1000, 50_000, live=False), workload)
-    books.attach(assembly.master())
-    agents = {index: assembly.agent(index) for index in range(assembly.arm.agents)}
-    participants: dict[int, Participant] = {
-        **agents,
-        MASTER: books,
-        WORKERS: assembly.workers(),
-        COORDINATOR: assembly.coordinator(),
-        ARRIVALS: assembly.arrivals(),
-    }
-    runtime = VirtualRuntime(participants, agents, lambda _: None, assembly.codec, message_us)
-    runtime.run_until(workload.end_us + 1_000_000)
+    watch = RegretWatch(workload, SETTLE_US, SEED)
+    run = WatchedRun(config, workload, observer=watch)
+    books = run.master = Books(run.master, workload, watch, instants)
+    run.run(workload.end_us + 1_000_000, message_us)
     return books
 
 
@@ -140,9 +118,9 @@ def test_regret_is_what_the_books_say(name: str) -> None:
     assert len(regret.decision) <= phases * books.watch.batches_per_phase
     assert len(regret.system) == phases * books.watch.instants_per_phase == len(books.cells)
     for row in regret.decision:
-        event, result = books.answers[row.agent, row.sequence]
-        task = event.transaction.task
-        got = np.where(result.reason == 0, event.transaction.machine, UNPLACED)
+        asked, result = books.answers[row.agent, row.sequence]
+        task = asked.task
+        got = np.where(result.reason == 0, asked.machine, UNPLACED)
         least = books.least(task, books.free[row.agent, row.sequence])
         assert row.regret == books.cost(task, got).sum() - least >= 0
         assert row.exact and row.tasks == len(task)
@@ -165,34 +143,25 @@ def test_regret_is_what_the_books_say(name: str) -> None:
     assert sum(row.with_migration for row in regret.system) > 0
 
 
-@pytest.mark.parametrize("name", ARMS)
-def test_watching_changes_nothing(name: str) -> None:
+@pytest.mark.parametrize("config", [ARMS["mix with flow"], PREEMPTING], ids=["mix", "evictions"])
+def test_watching_changes_nothing_and_no_regret_is_negative(config: ArmConfig) -> None:
     workload = failing_workload()
-    spec = ARMS[name].seeded(3, 1000, 50_000, live=False)
-    bare = run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None)
-    watch = RegretWatch(workload, SETTLE_US, SEED)
-    seen = run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None, observer=watch)
-    assert seen == bare
-    regret = watch.regret(workload.end_us)
-    assert all(row.regret >= 0 for row in regret.decision)
-    assert all(row.with_migration >= row.without_migration >= 0 for row in regret.system)
-
-
-def test_evictions_never_make_it_negative() -> None:
-    workload = failing_workload()
-    spec = PREEMPTING.seeded(3, 1000, 50_000, live=False)
-    evictions = []
+    spec = config.seeded(3, 1000, 50_000, live=False)
+    evicted: list[int] = []
 
     class Counting(CellObserver):
         def before_commit(self, cell: Cell, transaction: Transaction, now_us: int) -> None:
             if transaction.evict is not None:
-                evictions.append(len(transaction.evict))
+                evicted.append(len(transaction.evict))
 
+    bare = run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None)
     watch = RegretWatch(workload, SETTLE_US, SEED)
     both = CellObservers(watch, Counting())
-    run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None, observer=both)
+    assert bare == run_virtual(
+        spec, workload, 5_000_000, lambda _: None, lambda _: None, observer=both
+    )
     regret = watch.regret(workload.end_us)
-    assert sum(evictions) > 0, "else this test shows nothing"
+    assert (sum(evicted) > 0) == (config is PREEMPTING)
     assert regret.decision and all(row.regret >= 0 for row in regret.decision)
     assert all(row.with_migration >= row.without_migration >= 0 for row in regret.system)
 

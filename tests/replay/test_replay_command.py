@@ -44,43 +44,16 @@ from shared_state.transaction import Transaction
 from tests.fixtures.commands import exit_status, in_one_process, without_figures
 from tests.fixtures.live_runs import mixed_arm
 from tests.fixtures.pickles import MakesAFile
+from tests.fixtures.run_toml import arm_toml, short_run_toml
 
 ROOT = Path(__file__).parents[2]
-CONFIG = """
-seeds = 1
-settle_s = 0.1
-runtime = "virtual"
-
-[workload]
-kind = "synthetic"
-start = "cold"
-machines = 40
-slots_per_machine = 2
-mean_duration_s = 0.2
-batch_tasks = 10
-load_percent = [60, 90]
-phase_s = 0.3
-
-[[arms]]
-name = "One"
-partitions = 4
-
-[[arms.groups]]
-name = "greedy"
-kind = "random"
-count = 4
-protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }
-
-[[arms]]
-name = "Two"
-partitions = 4
-
-[[arms.groups]]
-name = "greedy"
-kind = "best_fit"
-count = 2
-protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05 }
-"""
+COLD = 'start = "cold"\n'
+PARSYNC = {"gap_s": 0.05, "partitions": 4}
+CONFIG = (
+    short_run_toml(80, more=COLD)
+    + arm_toml("One", **PARSYNC)
+    + arm_toml("Two", kind="best_fit", count=2, sync="state_aligned", **PARSYNC)
+)
 
 
 def make_run(folder: Path, config: str = CONFIG) -> Path:
@@ -234,45 +207,11 @@ def test_a_scheduler_takes_as_long_as_it_may_have_taken_at_first(
     assert replayed(run)[0] == 0
 
 
-LIMITED = """
-seeds = 1
-settle_s = 0.1
-runtime = "virtual"
-
-[workload]
-kind = "synthetic"
-start = "cold"
-machines = 40
-slots_per_machine = 2
-mean_duration_s = 0.2
-batch_tasks = 10
-load_percent = [140]
-phase_s = 0.5
-quota_groups = [{ name = "ads", share = [0.5] }, { name = "web", share = [0.5] }]
-
-[[arms]]
-name = "One"
-partitions = 4
-quotas = { interval_s = 0.05, groups = [{ name = "ads", maximum = 0.5 }, { name = "web" }] }
-
-[[arms.groups]]
-name = "greedy"
-kind = "random"
-count = 2
-protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }
-
-[[arms]]
-name = "Two"
-partitions = 4
-
-[[arms.groups]]
-name = "greedy"
-kind = "random"
-count = 2
-protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05, hold_max = 0.3 }
-"""
-
-
+GROUPS = 'quota_groups = [{ name = "ads", share = [0.5] }, { name = "web", share = [0.5] }]'
+QUOTAS = '{ interval_s = 0.05, groups = [{ name = "ads", maximum = 0.5 }, { name = "web" }] }'
+LIMITED = short_run_toml(140, more=COLD + GROUPS).replace("phase_s = 0.3", "phase_s = 0.5")
+LIMITED += arm_toml("One", count=2, **PARSYNC).replace("[[arms.", f"quotas = {QUOTAS}\n[[arms.")
+LIMITED += arm_toml("Two", count=2, **PARSYNC).replace("gap_s", "hold_max = 0.3, gap_s")
 CALIBRATION = """
 [virtual.calibration]
 hosts = 2
@@ -288,7 +227,8 @@ lag_us = [60]
 def test_quotas_and_limits_of_runs_in_virtual_time_are_audited(
     tmp_path: Path, replayed: Replay, more: str
 ) -> None:
-    status, out, err = replayed(make_run(tmp_path, LIMITED + more))
+    text = LIMITED.replace("virtual = { message_us = 500 }\n", "") + more
+    status, out, err = replayed(make_run(tmp_path, text))
     assert (status, err) == (0, [])
     one, two = (line for line in out if ": ok: " in line)
     accepted = (
@@ -451,7 +391,7 @@ CHANGES: list[tuple[str, Callable[[Path], None], str]] = [
     (TASKS, drop_column, "column commit_us is missing"),
     ("arms/one/series.npz", change_series, r"claims\[0, 1\]: expected \d+, got \d+"),
     ("arms/one/series.npz", Path.unlink, "is missing"),
-    ("config.toml", change_text("settle_s = 0.1", "settle_s = 0.15"), ""),
+    ("config.toml", change_text("settle_s = 0.05", "settle_s = 0.15"), ""),
 ]
 
 

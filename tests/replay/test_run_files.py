@@ -29,14 +29,19 @@ from tests.fixtures.google2011_files import (
     task_row,
     write_trace,
 )
+from tests.fixtures.run_toml import arm_toml, group_toml
 
 SETTLE_US = 100_000
-CONFIG = """
+ALIGNED = 'sync = "state_aligned", gap_s = 0.05, sync_set = "all"'
+OMEGA = f'{ALIGNED}, losers = "requeue", conflict_check = "sequence_number"'
+COUNTED = 'share = 0.5\ndecision = { clock = "counted" }'
+SLOW = 'decision = { clock = "modelled", task_us = 1500 }'
+CONFIG = f"""
 seeds = 1
 settle_s = 0.1
 drain_s = 0.5
 runtime = "virtual"
-virtual = { message_us = 300 }
+virtual = {{ message_us = 300 }}
 
 [workload]
 kind = "synthetic"
@@ -52,41 +57,12 @@ preference_groups = 6
 preferred_fraction = 0.1
 service_permille = 50
 no_preference_permille = 200
-
-[[arms]]
-name = "ParSync"
-partitions = 6
-
-[[arms.groups]]
-name = "greedy"
-kind = "random"
-count = 4
-protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05, strategy = "quality_first" }
-decision = { clock = "modelled", task_us = 1500 }
-
+{arm_toml("ParSync", gap_s=0.05, more=SLOW)}
 [[arms]]
 name = "Flow and Omega"
 partitions = 4
-
-[[arms.groups]]
-name = "flow"
-kind = "quincy"
-count = 1
-protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05, sync_set = "all" }
-share = 0.5
-decision = { clock = "counted" }
-
-[[arms.groups]]
-name = "omega"
-kind = "randomized_first_fit"
-count = 2
-protocol.kind = "optimistic"
-protocol.sync = "state_aligned"
-protocol.gap_s = 0.05
-protocol.losers = "requeue"
-protocol.conflict_check = "sequence_number"
-protocol.sync_set = "all"
-share = 0.5
+{group_toml("flow", "quincy", 1, ALIGNED, COUNTED)}
+{group_toml("omega", "randomized_first_fit", 2, OMEGA, "share = 0.5")}
 """
 
 

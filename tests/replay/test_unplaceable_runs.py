@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from parsync.spec.arm import ArmConfig, GroupConfig
-from parsync.spec.decision_times import CountedTime, ModelledTime
+from parsync.spec.decision_times import CountedTime
 from schedulers.unplaceable import Unplaceable
-from tests.fixtures.unit_workloads import SECOND, Event, Unit, run_units, unit_workload
+from tests.fixtures.unit_workloads import SECOND, Event, Unit, run_units, unit_arm, unit_workload
 
 PROTOCOLS = Path(__file__).parents[1] / "fixtures" / "protocols"
 OPTIMISTIC = {"kind": "optimistic", "sync": "diff_block", "gap_s": 0.05}
@@ -95,13 +94,7 @@ def run_case(case: Case) -> tuple[list[int], list[int], set[int], int]:
     count = len(case.never.requests)
     others = [task(1, submit_us=SECOND + number * 10_000) for number in range(20)]
     others.append(gang(3, 1, submit_us=2 * SECOND))
-    fields = {"name": "g", "kind": "best_fit", "count": 1, "decision": ModelledTime(task_us=300)}
-    arm = ArmConfig(
-        name="arm",
-        partitions=2,
-        groups=(GroupConfig(**{**fields, "protocol": OPTIMISTIC, **case.group}),),
-        quotas=case.quotas,
-    )
+    arm = unit_arm(**{"protocol": OPTIMISTIC, **case.group}, quotas=case.quotas)
     names = () if case.quotas is None else ("a", "b")
     workload = unit_workload([[4], [4], [4], [8]], [case.never, *others], case.events, names)
     placed, sorted_out, tables = run_units(arm, workload)
@@ -134,11 +127,8 @@ def test_protocols_without_schedulers_get_what_some_machine_holds(
 
 def test_what_waits_for_a_machine_that_comes_up_is_placed_then() -> None:
     events = ((0, 3, False), (3 * SECOND, 3, True))
-    fields = {"name": "g", "kind": "best_fit", "count": 1, "decision": ModelledTime(task_us=300)}
-    group = GroupConfig(**{**fields, "protocol": OPTIMISTIC})
     workload = unit_workload([[4], [4], [4], [8]], [task(8), task(1)], events)
-    arm = ArmConfig(name="arm", partitions=2, groups=(group,))
-    placed, sorted_out, _ = run_units(arm, workload)
+    placed, sorted_out, _ = run_units(unit_arm(OPTIMISTIC), workload)
     assert placed == [0, 1] and not sorted_out
 
 
@@ -146,12 +136,9 @@ def test_what_waits_for_a_machine_that_comes_up_is_placed_then() -> None:
 def test_a_task_whose_machine_is_lost_for_good_is_sorted_out(protocol: dict[str, Any]) -> None:
     """It ran there, and no other machine holds it."""
     events = ((SECOND, 3, False),)
-    fields = {"name": "g", "kind": "best_fit", "count": 1, "decision": ModelledTime(task_us=300)}
-    group = GroupConfig(**{**fields, "protocol": protocol})
     units = [task(8, run_us=5 * SECOND), task(1, submit_us=2 * SECOND)]
     workload = unit_workload([[4], [4], [4], [8]], units, events)
-    arm = ArmConfig(name="arm", partitions=2, groups=(group,))
-    placed, sorted_out, tables = run_units(arm, workload)
+    placed, sorted_out, tables = run_units(unit_arm(protocol), workload)
     assert placed == [0, 1] and sorted_out == [0]
     assert tables["unplaceable"][0]["abandoned"].tolist() == [Unplaceable.NO_MACHINE]
 
@@ -163,9 +150,7 @@ def test_a_gang_without_room_keeps_no_other_from_a_flow_scheduler(kind: str) -> 
     events = ((SECOND // 2, 1, False),)
     blocker, waits = task(8, run_us=SECOND), gang(2, 8, submit_us=SECOND // 10)
     others = [gang(2, 4, submit_us=SECOND // 5), task(3, submit_us=SECOND // 4)]
-    group = GroupConfig(name="g", kind=kind, count=1, decision=CountedTime(), protocol=OPTIMISTIC)
     workload = unit_workload([[8], [8]], [blocker, waits, *others], events)
-    placed, sorted_out, _ = run_units(
-        ArmConfig(name="arm", partitions=1, groups=(group,)), workload
-    )
+    arm = unit_arm(OPTIMISTIC, partitions=1, kind=kind, decision=CountedTime())
+    placed, sorted_out, _ = run_units(arm, workload)
     assert sorted(set(placed)) == [0, 3, 4, 5] and not sorted_out

@@ -1,9 +1,5 @@
-"""Whole runs in virtual time: the same seed gives the same event log, and no run breaks an
-invariant of the cell.
-
-The cell is rebuilt here from the master's messages alone, in plain dictionaries: an oracle that
-shares no code with it.
-"""
+"""Whole runs in virtual time: no run breaks an invariant of the cell or loses a task, and time and
+messages mean what they should."""
 
 from __future__ import annotations
 
@@ -16,20 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.campaign.running import make_workload
+from experiments.config.run_config import RunConfig, load_config
+from experiments.config.workload_config import WorkloadConfig
+from experiments.workloads.service_batch import SPEC as SERVICE_BATCH
 from experiments.workloads.synthetic import generate
-from parsync.core import events
-from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
-from parsync.core.effects import Effect, Send
-from parsync.core.event import Event
-from parsync.core.participant import Agent, Participant
-from parsync.metrics.record import Record
+from parsync.core.participant import Agent
 from parsync.protocols.optimistic import sync as sync_policies
 from parsync.protocols.optimistic.agent import OptimisticAgent
+from parsync.protocols.pending_queue import LoserPolicy
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.virtual.run import VirtualRuntime, run_virtual
+from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind
+from shared_state.tasks import TaskClass
+from shared_state.transaction import ConflictCheck
+from tests.fixtures.commands import agora
 from tests.fixtures.overloaded_cell import (
     OPTIONS,
     arm,
@@ -38,6 +37,8 @@ from tests.fixtures.overloaded_cell import (
     locking_arm,
     locking_group,
 )
+from tests.fixtures.stopping import ROOT
+from tests.fixtures.watched_runs import Columns, WatchedRun, Witness, joined
 
 SHARED = {"prices": "implied", "share_demand": True}
 ARMS = {
@@ -107,26 +108,30 @@ ARMS = {
 }
 
 
-def run(config: ArmConfig, workload: Workload) -> tuple[str, list[Record]]:
-    records: list[Record] = []
-    outcome = run_virtual(
-        config.seeded(3, 1000, 50_000, live=False),
-        workload,
-        5_000_000,
-        records.append,
-        lambda _: None,
-    )
-    assert outcome.drained, f"{outcome.waiting} tasks were never placed"
-    return outcome.digest, records
+def run(
+    config: ArmConfig,
+    workload: Workload,
+    message_us: int = 0,
+    sample_us: int = 50_000,
+    drain_us: int = 5_000_000,
+) -> tuple[VirtualOutcome, dict[str, Columns]]:
+    """The outcome of a run and its tables."""
+    records: list[Any] = []
+    spec = config.seeded(3, 1000, sample_us, live=False)
+    outcome = run_virtual(spec, workload, drain_us, records.append, lambda _: None, message_us)
+    assert outcome.drained or not drain_us, f"{outcome.waiting} tasks were never placed"
+    return outcome, joined(records)
 
 
-@pytest.mark.parametrize("name", ARMS)
-def test_the_same_seed_gives_the_same_event_log(name: str) -> None:
-    first, _ = run(ARMS[name], failing_workload())
-    again, _ = run(ARMS[name], failing_workload())
-    assert first == again
-    other, _ = run(ARMS[name], failing_workload(seed=4))
-    assert first != other
+def delays_us(tables: dict[str, Columns]) -> np.ndarray:
+    """From submission to commit, of every placement."""
+    return tables["tasks"]["commit_us"] - tables["tasks"]["submit_us"]
+
+
+def test_the_same_seed_gives_the_same_event_log_and_another_another() -> None:
+    config = ARMS["mix with flow"]
+    digests = [run(config, failing_workload(seed=seed))[0].digest for seed in (3, 3, 4)]
+    assert digests[0] == digests[1] != digests[2]
 
 
 @pytest.mark.parametrize("name", ["every attempt, losers at once", "every attempt, flow"])
@@ -142,17 +147,11 @@ def test_schedulers_that_see_their_freed_room_at_once_use_it_sooner() -> None:
     """In a full cell, where the only room is that of tasks that end, those that hear of it at the
     next sync wait for that."""
     full = generate(OPTIONS.model_copy(update={"load_percent": (100, 140)}), 3)
-    delays: dict[bool, float] = {}
-    for freed_at_once in (False, True):
-        config = arm(
-            "state_aligned", group(count=2, strategy="quality_first", freed_at_once=freed_at_once)
-        )
-        _, records = run(config, full)
-        tasks = [r.columns for r in records if r.table == "tasks"]
-        delays[freed_at_once] = float(
-            np.concatenate([c["commit_us"] - c["submit_us"] for c in tasks]).mean()
-        )
-    assert delays[True] < delays[False] / 2
+    late, soon = (
+        delays_us(run(arm("state_aligned", group(count=2, freed_at_once=at_once)), full)[1]).mean()
+        for at_once in (False, True)
+    )
+    assert soon < late / 2
 
 
 @pytest.mark.parametrize("message_us", [0, 1500])
@@ -162,26 +161,12 @@ def test_one_scheduler_alone_has_no_conflicts_with_itself(
     sync: str, commit_pipelining: bool, message_us: int
 ) -> None:
     """Whatever it knows late of its own claims, it knows that it made them."""
-    alone = group(
-        count=1,
-        strategy="quality_first",
-        conflict_check="sequence_number",
-        commit_pipelining=commit_pipelining,
-    )
-    crowded = OPTIONS.model_copy(
-        update={"machines": 24, "slots_per_machine": 10, "load_percent": (60, 130)}
-    )
-    records: list[Record] = []
-    spec = arm(sync, alone).seeded(3, 1000, 50_000, live=False)
-    outcome = run_virtual(
-        spec, generate(crowded, 3), 5_000_000, records.append, lambda _: None, message_us
-    )
-    assert outcome.drained
-    commits = [r.columns for r in records if r.table == "commits"]
-    claims, *conflicts = (
-        int(sum(c[name].sum() for c in commits)) for name in ("claims", "stale", "full", "evicted")
-    )
-    assert claims > 200 and conflicts == [0, 0, 0]
+    alone = group(count=1, conflict_check="sequence_number", commit_pipelining=commit_pipelining)
+    changes = {"machines": 24, "slots_per_machine": 10, "load_percent": (60, 130)}
+    crowded = generate(OPTIONS.model_copy(update=changes), 3)
+    commits = run(arm(sync, alone), crowded, message_us)[1]["commits"]
+    assert commits["claims"].sum() > 200
+    assert not any(commits[name].any() for name in ("stale", "full", "evicted"))
 
 
 @pytest.mark.parametrize("message_us", [0, 2000])
@@ -192,172 +177,53 @@ def test_every_allocation_has_one_end_even_if_the_run_stops_before_or_while_that
     """Stopped in the middle of things, just after machines failed: starts, ends and losses are
     under way to those who keep the books."""
     workload = replace(failing_workload(), end_us=stop_us)
-    records: list[Record] = []
-    spec = ARMS["staggered latency-first"].seeded(3, 1000, 1000, live=False)
-    outcome = run_virtual(spec, workload, 0, records.append, lambda _: None, message_us)
+    config = ARMS["staggered latency-first"]
+    outcome, tables = run(config, workload, message_us, sample_us=1000, drain_us=0)
     assert outcome.ended_us == stop_us
-    started: Counter[int] = Counter(
-        t for r in records if r.table == "tasks" for t in r.columns["task"].tolist()
-    )
-    ends = [r.columns for r in records if r.table == "ends"]
-    ended = Counter(task for columns in ends for task in columns["task"].tolist())
-    due = [at for columns in ends for at in columns["end_us"][columns["due"] == 1].tolist()]
-    assert len(started) > 200 and len(due) > 20 and min(due) > outcome.ended_us - 1000
+    started, ended = (Counter(tables[name]["task"].tolist()) for name in ("tasks", "ends"))
+    due = tables["ends"]["end_us"][tables["ends"]["due"] == 1]
+    assert len(started) > 200 and len(due) > 20 and due.min() > outcome.ended_us - 1000
     # Granted tasks whose agent has not heard of it yet have an end and no start.
     assert not started - ended and sum((ended - started).values()) <= (0 if message_us == 0 else 20)
 
 
-class Witness:
-    """Stands before the master and keeps its own books of what every message means for the cell."""
-
-    def __init__(self, master: Participant, workload: Workload) -> None:
-        self.master = master
-        self.capacity = workload.cell.capacity[:, 0]
-        self.request = workload.tasks.request[:, 0]
-        self.used: Counter[int] = Counter()
-        self.down: set[int] = set()
-        self.running: dict[int, tuple[int, int]] = {}  # allocation -> (task, machine)
-        self.placed: set[int] = set()
-        self.lost: set[int] = set()  # allocations
-        self.ended: Counter[int] = Counter()
-        self.claims = 0
-        self.answered = 0
-        self.synced: dict[tuple[int, int], int] = {}
-        self.snapshots: Counter[tuple[int, int]] = Counter()
-
-    def handle(self, now_us: int, event: Event) -> list[Effect]:
-        effects = self.master.handle(now_us, event)
-        if isinstance(event, events.MachinesChanged):
-            for machine, up in zip(event.machine.tolist(), event.up.tolist(), strict=True):
-                (self.down.discard if up else self.down.add)(machine)
-            self.lose()
-        if isinstance(event, events.TasksFinished):
-            for allocation in event.allocation.tolist():
-                self.end(allocation)
-        if isinstance(event, events.CommitRequest):
-            self.commit(event, effects)
-        for effect in effects:
-            if isinstance(effect, Send) and isinstance(effect.event, events.SyncReply):
-                for delta in effect.event.deltas:
-                    key = (effect.to, delta.partition)
-                    held = self.synced.get(key, 0)
-                    assert delta.from_version in (0, held) and held <= delta.to_version
-                    self.snapshots[key] += delta.from_version == 0 < delta.to_version
-                    self.synced[key] = delta.to_version
-        return effects
-
-    def finish(self, now_us: int) -> list[Record]:
-        return self.master.finish(now_us)  # type: ignore[attr-defined,no-any-return]
-
-    def commit(self, event: events.CommitRequest, effects: list[Effect]) -> None:
-        asked = event.transaction
-        [result] = [
-            e.event.result
-            for e in effects
-            if isinstance(e, Send) and isinstance(e.event, events.CommitReply)
-        ]
-        started = [
-            e.event
-            for e in effects
-            if isinstance(e, Send) and isinstance(e.event, events.TasksStarted)
-        ]
-        assert len(result.reason) == len(asked)
-        self.claims += len(asked)
-        self.answered += int((result.reason == 0).sum()) + int((result.reason != 0).sum())
-        granted = np.flatnonzero(result.reason == 0)
-        told = [] if not started else started[0].task.tolist()
-        assert told == asked.task[granted].tolist()
-        for row in granted.tolist():
-            task, machine, allocation = (
-                int(asked.task[row]),
-                int(asked.machine[row]),
-                int(result.allocation[row]),
-            )
-            assert task not in self.placed, "placed twice"
-            assert machine not in self.down, "placed on a machine that is down"
-            assert allocation not in self.running
-            self.used[machine] += int(self.request[task])
-            assert self.used[machine] <= self.capacity[machine], "over-committed"
-            self.running[allocation] = (task, machine)
-            self.placed.add(task)
-
-    def end(self, allocation: int) -> None:
-        if allocation in self.lost:
-            # its end and its machine's failure crossed: the cell has offered it again already
-            return
-        task, machine = self.running.pop(allocation)
-        self.used[machine] -= int(self.request[task])
-        self.ended[task] += 1
-
-    def lose(self) -> None:
-        for allocation in [a for a, (_, machine) in self.running.items() if machine in self.down]:
-            task, machine = self.running.pop(allocation)
-            self.used[machine] -= int(self.request[task])
-            self.placed.discard(task)
-            self.lost.add(allocation)
+def witnessed(
+    config: ArmConfig, workload: Workload, message_us: int, until_us: int = 30_000_000
+) -> tuple[WatchedRun, Witness]:
+    """A run to its end that is followed by an audit and by a witness: every task ran once."""
+    run = WatchedRun(config, workload)
+    witness = run.master = Witness(run.master, workload)
+    run.run(until_us, message_us)
+    witness.check_all_ran_once()
+    counts, tables = run.counts, run.tables
+    assert run.queued == counts.waiting == counts.running == 0
+    assert counts.claims == witness.claims == tables["commits"]["claims"].sum() > 0
+    assert counts.accepted == tables["commits"]["accepted"].sum()
+    return run, witness
 
 
 @pytest.mark.parametrize("message_us", [0, 1500])
 @pytest.mark.parametrize("name", ARMS)
 def test_no_task_is_lost_or_doubled_and_no_machine_overfilled(name: str, message_us: int) -> None:
     workload = failing_workload(seed=4)
-    config = ARMS[name]
-    assembly = Assembly.of(config.seeded(3, 1000, 50_000, live=False), workload)
-    agents = [assembly.agent(i) for i in range(assembly.arm.agents)]
-    master = assembly.master()
-    witness = Witness(master, workload)
-    records: list[Record] = []
-    participants: dict[int, Participant] = {
-        **dict(enumerate(agents)),
-        MASTER: witness,
-        WORKERS: assembly.workers(),
-        COORDINATOR: assembly.coordinator(),
-        ARRIVALS: assembly.arrivals(),
-        **assembly.cell_side(master.cell),
-    }
-    deciders = dict(enumerate(agents))
-    runtime = VirtualRuntime(participants, deciders, records.append, assembly.codec, message_us)
-    runtime.run_until(30_000_000)
-    runtime.finish()
-    assert sum(agent.queued for agent in agents) == 0
-    assert set(witness.ended) == set(range(len(workload.tasks))), "every task ran to its end"
-    assert max(witness.ended.values()) == 1, "and only once"
-    optimists = {i for i, agent in enumerate(agents) if isinstance(agent, OptimisticAgent)}
+    run, witness = witnessed(ARMS[name], workload, message_us)
+    optimists = {i for i, agent in enumerate(run.agents) if isinstance(agent, OptimisticAgent)}
     again = [key for key, count in witness.snapshots.items() if count > 1 and key[0] in optimists]
     assert not again, "a partition that a view holds is not sent whole again"
-    assert not witness.running and witness.claims == witness.answered > 0
-    firsts = np.concatenate(
-        [r.columns["task"][r.columns["first"] == 1] for r in records if r.table == "tasks"]
-    )
-    assert sorted(firsts.tolist()) == list(range(len(workload.tasks))), (
-        "every task has one first commit"
-    )
-    claims = sum(int(r.columns["claims"].sum()) for r in records if r.table == "commits")
-    assert claims == witness.claims
-    lost = sum(
-        int((r.columns["change"] == ChangeKind.LOST).sum()) for r in records if r.table == "ends"
-    )
-    recommits = sum(int((r.columns["first"] == 0).sum()) for r in records if r.table == "tasks")
+    tasks, ends = run.tables["tasks"], run.tables["ends"]
+    firsts = np.sort(tasks["task"][tasks["first"] == 1])
+    assert np.array_equal(firsts, np.arange(len(workload.tasks))), "one first commit of each"
+    lost, recommits = (ends["change"] == ChangeKind.LOST).sum(), (tasks["first"] == 0).sum()
     assert lost == recommits > 0, "what a failed machine ran was placed again"
 
 
 def test_messages_that_take_time_delay_every_commit_by_at_least_two() -> None:
     """Arrival to agent and agent to cell; the order of messages between two participants is kept
     (the invariants above)."""
-    message_us = 1500
     config, workload = ARMS["aligned quality-first"], failing_workload()
-    delays: dict[int, np.ndarray] = {}
-    for way_us in (0, message_us):
-        records: list[Record] = []
-        spec = config.seeded(3, 1000, 50_000, live=False)
-        assert run_virtual(
-            spec, workload, 5_000_000, records.append, lambda _: None, way_us
-        ).drained
-        tasks = [r.columns for r in records if r.table == "tasks"]
-        delays[way_us] = np.concatenate([c["commit_us"] - c["submit_us"] for c in tasks])
+    at_once, late = (delays_us(run(config, workload, way_us)[1]) for way_us in (0, 1500))
     # The commit itself is one message after the decision; the record's time is the answer's.
-    assert delays[message_us].min() >= delays[0].min() + 2 * message_us
-    assert delays[message_us].mean() > delays[0].mean()
+    assert late.min() >= at_once.min() + 2 * 1500 and late.mean() > at_once.mean()
 
 
 def test_the_memory_of_a_run_does_not_wait_for_the_garbage_collector(
@@ -383,19 +249,86 @@ def test_the_memory_of_a_run_does_not_wait_for_the_garbage_collector(
 def test_a_run_waits_for_a_batch_that_is_on_its_way_at_the_end_of_the_workload() -> None:
     """A batch is submitted in the last microsecond, when nothing else waits, and the run looks
     whether it is done before the message has arrived."""
-    config = arm("state_aligned", group("random", 1))
     workload = generate(OPTIONS.model_copy(update={"load_percent": (20,)}), 3)
-    at_us = workload.arrival_us.copy()
+    at_us = np.minimum(workload.arrival_us, workload.end_us // 2)
     at_us[-1] = workload.end_us - 1
-    at_us[:-1] = np.minimum(at_us[:-1], workload.end_us // 2)
-    records: list[Record] = []
-    outcome = run_virtual(
-        config.seeded(3, 1000, workload.end_us // 4, live=False),
-        replace(workload, arrival_us=at_us),
-        5_000_000,
-        records.append,
-        lambda _: None,
-        message_us=500,
+    workload = replace(workload, arrival_us=at_us)
+    config = arm("state_aligned", group(count=1))
+    _, tables = run(config, workload, 500, sample_us=workload.end_us // 4)
+    assert len(tables["tasks"]["task"]) == len(workload.arrival_rows)
+
+
+# --- the cells of examples/ -----------------------------------------------------------------------
+
+MIXED = ROOT / "examples" / "mixed_cell.toml"
+OMEGA = load_config(ROOT / "examples" / "omega" / "run.toml")
+SMALL_OMEGA = {
+    "machines": 100,
+    "duration_s": 150.0,
+    "batch": {"interarrival_s": 2.0, "tasks_per_job": 20.0, "run_s": 10.0},
+    "service": {"interarrival_s": 20.0, "tasks_per_job": 10.0, "run_s": 30.0, "pickiness": 0.25},
+}
+
+
+@pytest.fixture(scope="module")
+def mixed() -> RunConfig:
+    """Schedulers of Omega, ParSync and Firmament on one cell."""
+    return load_config(MIXED)
+
+
+def test_the_mixed_cell_holds_what_it_says(mixed: RunConfig) -> None:
+    groups = {group.name: group for group in mixed.arms[0].groups}
+    options = {name: group.protocol.options for name, group in groups.items()}
+    assert options["omega"].sync == "every_attempt"
+    assert options["omega"].losers is LoserPolicy.REQUEUE
+    assert options["omega"].conflict_check is ConflictCheck.SEQUENCE_NUMBER
+    assert (options["adaptive"].sync, options["staggered"].sync) == (
+        "diff_block",
+        "state_staggered",
     )
-    committed = sum(len(r.columns["task"]) for r in records if r.table == "tasks")
-    assert outcome.drained and committed == len(workload.arrival_rows)
+    assert options["adaptive"].strategy == "adaptive"
+    assert groups["adaptive"].protocol.gap_us != groups["staggered"].protocol.gap_us
+    assert {groups["quincy"].kind, groups["spreading"].kind} == {"quincy", "flow_load_spreading"}
+
+
+@pytest.mark.parametrize("message_us", [0, 500])
+def test_every_group_of_a_mixed_cell_has_conflicts_and_synchronises_at_its_own_times(
+    mixed: RunConfig, message_us: int
+) -> None:
+    """Syncs of staggered agents lie 0.2 s apart, those of a set of four come every 25 ms."""
+    workload, (config,) = make_workload(mixed, mixed.seed), mixed.arms
+    run, _ = witnessed(config, workload, message_us, 20_000_000)
+    assert run.counts.accepted == len(workload.arrival_rows) > 3000 and run.counts.rejected > 100
+    commits, syncs = run.tables["commits"], run.tables["syncs"]
+    gaps = {}
+    first = 0
+    for its in config.groups:
+        of = (commits["agent"] >= first) & (commits["agent"] < first + its.count)
+        assert set(commits["agent"][of]) == set(range(first, first + its.count))
+        assert (commits["claims"] - commits["accepted"])[of].sum() > 0, its.name
+        at_us = np.unique(syncs["at_us"][syncs["agent"] == first])
+        gaps[its.name] = set(np.diff(at_us[1:]).tolist())
+        first += its.count
+    if message_us == 0:
+        assert gaps["adaptive"] == gaps["quincy"] == {25_000}, "N = 4 in their set"
+        assert (gaps["staggered"], gaps["spreading"]) == ({200_000}, {100_000})
+        assert len(gaps["omega"]) > 10, "whenever it decides"
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_the_command_runs_a_mixed_cell_and_replay_finds_the_same_digest(tmp_path: Any) -> None:
+    toml, out = tmp_path / "mixed.toml", tmp_path / "run"
+    toml.write_text(MIXED.read_text("utf-8") + "\n[virtual]\nmessage_us = 500\n", "utf-8")
+    assert agora("run", "--config", toml, "--out", out).returncode == 0
+    replayed = agora("replay", out)
+    assert replayed.returncode == 0 and ": ok: " in replayed.stdout
+
+
+@pytest.mark.parametrize("config", OMEGA.arms, ids=lambda arm: arm.name)
+def test_no_architecture_of_omega_breaks_an_invariant(config: ArmConfig) -> None:
+    options = WorkloadConfig.of("service_batch", SERVICE_BATCH.parse_options(SMALL_OMEGA))
+    small = OMEGA.model_copy(update={"arms": (config,), "workload": options})
+    workload = make_workload(small, small.seed)
+    run, _ = witnessed(config, workload, 500, 600_000_000)
+    assert run.counts.accepted == len(workload.arrival_rows) > 500
+    assert (workload.tasks.task_class == TaskClass.SERVICE).any()

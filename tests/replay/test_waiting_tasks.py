@@ -9,9 +9,8 @@ import pytest
 
 from experiments.explain.arm_stories import ArmStories, Columns
 from parsync.metrics.tables import NOBODY, SCHEMAS, Waiting
-from parsync.spec.arm import ArmConfig, GroupConfig
-from parsync.spec.decision_times import CountedTime, ModelledTime
-from tests.fixtures.unit_workloads import SECOND, Unit, run_units, unit_workload
+from parsync.spec.decision_times import CountedTime
+from tests.fixtures.unit_workloads import SECOND, Unit, run_units, unit_arm, unit_workload
 
 HOUR_US = 3600 * SECOND
 OPTIMISTIC = {"kind": "optimistic", "sync": "state_aligned", "gap_s": 0.05}
@@ -30,22 +29,13 @@ UNITS = [
     one(1, 1, at_us=2 * SECOND),
     one(1, 8, at_us=3 * SECOND),
 ]
-ARM: dict[str, Any] = {"name": "arm", "partitions": 2}
 
 
 def stories(protocol: dict[str, Any], **changes: Any) -> tuple[ArmStories, dict[str, Columns]]:
     """The stories of a run of UNITS, and its tables."""
     quotas, units = changes.pop("quotas", None), changes.pop("units", UNITS)
-    fields = {
-        "name": "g",
-        "kind": "best_fit",
-        "count": 1,
-        "decision": ModelledTime(task_us=300),
-        "protocol": protocol,
-    }
     workload = unit_workload(LIMITS, units, quotas=() if quotas is None else ("a",))
-    group = GroupConfig(**{**fields, **changes})
-    _, _, parts = run_units(ArmConfig(**ARM, groups=(group,), quotas=quotas), workload, SECOND)
+    _, _, parts = run_units(unit_arm(protocol, quotas=quotas, **changes), workload, SECOND)
     tables: dict[str, Columns] = {}
     for name, schema in SCHEMAS.items():
         rows = parts.get(name, [])

@@ -1,5 +1,6 @@
-"""Bugs of the kind that a rewrite of the engine makes, planted one at a time in a copy of the
-repository. The tests that are named beside each must find it, on as few examples as on push.
+"""Bugs of the kind that a rewrite makes, planted one at a time in a copy of the repository. They
+stand in planted_bugs.toml. The tests that are named beside each must find it, on as few examples as
+on push.
 
     python -m tests.mutation_check [NAME...]
 
@@ -16,6 +17,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,145 +44,8 @@ class Mutation:
         return self.file.endswith((".cpp", ".hpp"))
 
 
-CELL = "tests/properties/test_cell_reference.py"
-COMMIT = "shared_state/native/commit.cpp"
-RELEASE = "used_.add(row * dimensions_ + r, -request[r]);"
-AGENT = "parsync/protocols/native/optimistic_agent.cpp"
-MUTATIONS = (
-    Mutation(
-        "a stale claim is told that the machine is full",
-        COMMIT,
-        "if (stale) return Reason::Stale;",
-        "if (stale) return Reason::Full;",
-        CELL,
-    ),
-    Mutation(
-        "a release does not advance the partition's version",
-        "shared_state/native/cell.cpp",
-        RELEASE + "\n  touch(row);",
-        RELEASE,
-        CELL,
-    ),
-    Mutation(
-        "a release moves the machine's sequence number",
-        "shared_state/native/cell.cpp",
-        RELEASE + "\n  touch(row);",
-        RELEASE + "\n  ++rows_[row].seqnum;\n  touch(row);",
-        CELL,
-    ),
-    Mutation(
-        "a gang is torn: members that fit stay when another does not",
-        COMMIT,
-        "    undo<R>(claims, taken, kept);\n",
-        "",
-        CELL,
-    ),
-    Mutation(
-        "events of one instant and priority are handled last come, first served",
-        "parsync/core/native/event_heap.hpp",
-        "return a.sequence > b.sequence;",
-        "return a.sequence < b.sequence;",
-        "tests/replay/test_golden_runs.py",
-    ),
-    Mutation(
-        "the end of a task is reported one heartbeat late",
-        "parsync/core/native/worker_pool.hpp",
-        "return end_us / tick_us_ + (end_us % tick_us_ != 0);",
-        "return end_us / tick_us_ + (end_us % tick_us_ != 0) + 1;",
-        "tests/replay/test_golden_runs.py",
-    ),
-    Mutation(
-        "a placement by price overlooks the last machine of a rack",
-        "schedulers/native/placer_prices.cpp",
-        "const int64_t end = std::min<int64_t>(range.end, pool.end);",
-        "const int64_t end = std::min<int64_t>(range.end, pool.end) - 1;",
-        "tests/properties/test_priced_placement_oracle.py",
-    ),
-    Mutation(
-        "a task that yields its place in a flow goes where it costs more",
-        "flowsolver/native/unit_source/unit_source_engine.cpp",
-        "sources_.cost_through(i) != sources_.cost_through(now))",
-        "false)",
-        "tests/properties/test_flowsolver_histories.py",
-    ),
-    Mutation(
-        "a view is not settled when the cell has answered",
-        AGENT,
-        "  parts_.cell.settle(round.plan.ticket, result.reason.span(), result.version.span());\n",
-        "",
-        "tests/replay/test_golden_runs.py",
-    ),
-    Mutation(
-        "an evicted task is not queued again",
-        AGENT,
-        "return submit(now_us, ended.task, false, effects);",
-        "return;",
-        "tests/unit/test_agent.py",
-    ),
-    Mutation(
-        "a rejected task is not offered again",
-        AGENT,
-        "  end_round(now_us, round, losers, effects);\n",
-        "  end_round(now_us, round, {}, effects);\n",
-        "tests/unit/test_agent.py",
-    ),
-    Mutation(
-        "an agent without room does not ask again when its scheduler wants",
-        AGENT,
-        "const bool is_asked = retry_wanted_us_ && *retry_wanted_us_ <= now_us;",
-        "const bool is_asked = false;",
-        "tests/unit/test_agent.py tests/replay/test_golden_runs.py",
-    ),
-    Mutation(
-        "of the tasks that ended since a synchronisation, only the last are told",
-        "parsync/core/native/master.cpp",
-        "  if (events.size() == 1) return *events[0];\n",
-        "  return *events.back();\n",
-        "tests/unit/test_ends_before_sync.py",
-    ),
-    Mutation(
-        "the age of a partition counts from its first synchronisation",
-        "shared_state/native/view.cpp",
-        "  synced_us_[partition] = at_us;\n",
-        "  if (synced_us_[partition] < 0) synced_us_[partition] = at_us;\n",
-        "tests/properties/test_view_model.py",
-    ),
-    Mutation(
-        "a conflict is counted twice",
-        "parsync/metrics/conflicts.py",
-        'conflicts = count["stale"] + count["full"] + count["evicted"]\n        return',
-        'conflicts = count["stale"] + 2 * count["full"] + count["evicted"]\n        return',
-        "tests/unit/test_metrics.py",
-    ),
-    Mutation(
-        "what is held above a quota is never reclaimed",
-        "parsync/core/coordinator.py",
-        "return np.where(due[..., None], above, 0)",
-        "return np.zeros_like(above)",
-        "tests/unit/test_coordinator.py",
-    ),
-    Mutation(
-        "a replay of a live log ignores the effects of schedulers",
-        "parsync/runtime/live/replay.py",
-        "if digest != entry.digest:",
-        "if False:",
-        "tests/replay/test_live_log.py::test_other_effects_of_any_core_are_found",
-    ),
-    Mutation(
-        "a command that ended with an error has exit status 0",
-        "parsync/runtime/command_line.py",
-        "status = print_error(str(error))",
-        "status = 0 * print_error(str(error))",
-        "tests/replay/test_commands.py::test_a_mistake_is_one_line_and_exit_status_2",
-    ),
-    Mutation(
-        "an arm whose scheduler breaks its contract takes the others with it",
-        "experiments/studies/run/stages.py",
-        "        if run.broken:\n",
-        "        if False:\n",
-        "tests/replay/test_broken_contracts.py::test_arms_beside_broken_ones_are_whole",
-    ),
-)
+with (ROOT / "tests" / "planted_bugs.toml").open("rb") as _file:
+    MUTATIONS = tuple(Mutation(**bug) for bug in tomllib.load(_file)["bug"])
 
 
 class Copy:

@@ -1,4 +1,4 @@
-"""The bugs of mutation_check.py can be planted in the code as it is."""
+"""The bugs of planted_bugs.toml can be planted in the code as it is."""
 
 from __future__ import annotations
 
@@ -11,3 +11,5 @@ from tests.mutation_check import MUTATIONS, ROOT, Mutation
 def test_its_line_stands_once_in_its_file(mutation: Mutation) -> None:
     assert (ROOT / mutation.file).read_text(encoding="utf-8").count(mutation.right) == 1
     assert mutation.right != mutation.wrong
+    for test in mutation.found_by.split():
+        assert (ROOT / test.split("::")[0]).exists() or not test.startswith("tests/"), test

@@ -17,7 +17,7 @@ from experiments.interruption import stop_signals_held
 from flowsolver.memory import need_memory
 from flowsolver.problem_files import declared_arrays
 from parsync.metrics import histogram
-from parsync.metrics.conflicts import Outcome
+from parsync.metrics.kinds.conflicts import Outcome
 from parsync.metrics.summary import SERIES
 from shared_state.errors import AgoraError, reading
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.config.run_config import RunConfig
-from parsync.metrics.conflicts import ConflictCauses, ConflictCauseWatch
+from parsync.metrics.kinds.conflicts import ConflictCauses, ConflictCauseWatch
+from parsync.metrics.kinds.regret import Regret, RegretWatch
 from parsync.metrics.quantity import Number
-from parsync.metrics.regret import Regret, RegretWatch
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.replay import replay_master
 from parsync.workload.workload import Workload

@@ -37,9 +37,9 @@ from experiments.analysis.summary_model import (
 )
 from experiments.config.decision_basis import Capacity, DecisionBasis
 from experiments.workloads.inspection import digest, offered_permille
+from parsync.metrics.kinds.validity import Validity
 from parsync.metrics.quantity import Quantity
 from parsync.metrics.summary import ArmFigures
-from parsync.metrics.validity import Validity
 from parsync.workload.workload import Workload
 
 BASELINE = "ParSync adaptive"

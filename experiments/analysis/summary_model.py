@@ -15,8 +15,9 @@ from pydantic import Field, JsonValue, model_validator
 from experiments.analysis.statistics import Difference, Interval
 from experiments.config.decision_basis import Capacity, DecisionBasis, by_basis
 from experiments.config.price_settings import prices_of_groups
+from parsync.metrics.kinds.regret import Regret
+from parsync.metrics.kinds.validity import Validity
 from parsync.metrics.quantity import Count, Figures, Number, Quantity, counted, duration
-from parsync.metrics.regret import Regret
 from parsync.metrics.summary import (
     ArmFigures,
     GroupFigures,
@@ -24,7 +25,6 @@ from parsync.metrics.summary import (
     ScopeFigures,
     TotalFigures,
 )
-from parsync.metrics.validity import Validity
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

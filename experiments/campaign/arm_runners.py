@@ -24,8 +24,8 @@ from experiments.campaign.task import Measured, Task
 from experiments.config.run_config import RunConfig
 from experiments.interruption import Interruption
 from experiments.report.fitted_table import FittedTable
+from parsync.metrics.kinds.validity import Validity, validity
 from parsync.metrics.live_line import SchedulerLine, Snapshot
-from parsync.metrics.validity import Validity, validity
 from parsync.runtime.live.plan import plan_hosts
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
@@ -231,7 +231,7 @@ def run_and_show(
 
 
 def live_validity(config: RunConfig, run: ArmRun) -> Validity:
-    """Apply the rule of parsync.metrics.validity to what the actors of a live run measured."""
+    """Apply the rule of parsync.metrics.kinds.validity to what actors of a live run measured."""
     spec = run.arm.seeded(0, heartbeat_us=1, sample_us=1, live=True)
     hosts = plan_hosts(spec, config.live.hosts, config.live.tick_ms * 1000)
     return validity(run.metrics.samples("actors"), {host.host: host.name for host in hosts})

@@ -1,9 +1,9 @@
 """How large a live run this computer can serve, measured before the run.
 
 A run in real time whose processes have to wait for a processor measures the computer and not the
-schedulers (parsync/metrics/validity.py). So live runs beside others in virtual time may have a
-smaller cell: the rate of arrivals shrinks with it, so the load of each phase stays what it is, and
-modelled decisions take longer, so that schedulers can decide as large a part of the arrivals as
+schedulers (parsync/metrics/kinds/validity.py). So live runs beside others in virtual time may have
+a smaller cell: the rate of arrivals shrinks with it, so the load of each phase stays what it is,
+and modelled decisions take longer, so that schedulers can decide as large a part of the arrivals as
 before (RunConfig.of_live_runs).
 
 Two things are measured, in about a second per live arm: how much processor time its participants

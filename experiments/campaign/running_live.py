@@ -17,7 +17,7 @@ from experiments.campaign.running import ArmRun, make_metrics, workload_folder
 from experiments.config.run_config import RunConfig
 from experiments.config.warm_up import warmed_up
 from experiments.interruption import Interruption
-from parsync.metrics.delay import DelayMetric
+from parsync.metrics.kinds.delay import DelayMetric
 from parsync.metrics.live_line import Snapshot
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.liveness import RunStatus

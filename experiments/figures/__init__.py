@@ -15,11 +15,11 @@ from experiments.analysis.run_directory import Run
 from experiments.figures import drawings, frontier, style
 from experiments.figures.style import in_drawable_letters
 from parsync.metrics import registry
-from parsync.metrics.conflicts import ConflictMetric
-from parsync.metrics.delay import DelayMetric
+from parsync.metrics.kinds.conflicts import ConflictMetric
+from parsync.metrics.kinds.delay import DelayMetric
+from parsync.metrics.kinds.quality import PreferenceMetric
+from parsync.metrics.kinds.regret import BATCHES_PER_RUN
 from parsync.metrics.metric import OverTime
-from parsync.metrics.quality import PreferenceMetric
-from parsync.metrics.regret import BATCHES_PER_RUN
 from shared_state.errors import AgoraError
 
 

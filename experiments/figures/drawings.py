@@ -22,7 +22,7 @@ from experiments.figures import style
 from experiments.figures.frontier import Limits, limits
 from experiments.figures.style import is_drawable, label
 from parsync.metrics import histogram
-from parsync.metrics.conflicts import Outcome
+from parsync.metrics.kinds.conflicts import Outcome
 from parsync.metrics.metric import OverTime
 from parsync.metrics.quantity import Unit
 

@@ -19,7 +19,8 @@ from experiments.report.html import filled, save_page
 from experiments.studies.model_runs import SearchRun, SimulationRun, number
 from experiments.studies.model_settings import ReproduceScale
 from experiments.studies.sweeps.wording import interval_text
-from parsync.metrics.conflicts import ConflictCauses, ConflictFigures
+from parsync.metrics.kinds.conflicts import ConflictCauses, ConflictFigures
+from parsync.metrics.kinds.regret import RegretMeans
 from parsync.metrics.quantity import (
     MISSING,
     Better,
@@ -30,7 +31,6 @@ from parsync.metrics.quantity import (
     quantities_of,
     share,
 )
-from parsync.metrics.regret import RegretMeans
 from shared_state.errors import AgoraError
 
 CLAIMS, PAGE = "claims.json", "reproduce.html"

@@ -27,11 +27,11 @@ from experiments.campaign.task import ARRAYS, Arrays, Measured, Store, Task
 from experiments.interruption import Interruption
 from experiments.papers.chapter import FigureRun, Results
 from experiments.results.mapreduce import run_times_us
-from parsync.metrics.jobs import UNKNOWN, JobMetric
+from parsync.metrics.kinds.jobs import UNKNOWN, JobMetric
+from parsync.metrics.kinds.validity import Validity
 from parsync.metrics.quantity import Count, Figures, counted
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import series
-from parsync.metrics.validity import Validity
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

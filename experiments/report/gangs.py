@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from experiments.analysis.summary_model import ArmSummary, ComparedArms
 from experiments.config.decision_basis import basis_title
 from experiments.config.run_config import RunConfig
-from parsync.metrics.jobs import GangMetric
+from parsync.metrics.kinds.jobs import GangMetric
 from parsync.metrics.quantity import Quantity, counted
 from parsync.protocols.spec import ProtocolCapability
 from parsync.spec.arm import ArmConfig, GroupConfig

@@ -13,8 +13,8 @@ from experiments.analysis.summary_model import (
     RunSummary,
     in_sentence,
 )
+from parsync.metrics.kinds.validity import Validity
 from parsync.metrics.quantity import Quantity, Unit, counted, duration, percent_change
-from parsync.metrics.validity import Validity
 
 ALIKE = 0.05  # arms that differ by less than this part have no order
 SHOWN = ("delay_mean_us", "delay_p99_us", "preferred_share", "conflict_rate")

@@ -31,8 +31,8 @@ from experiments.analysis.summary_model import (
 )
 from experiments.config.decision_basis import basis_titles
 from experiments.config.price_settings import NOT_RANKED_BY_REGRET
+from parsync.metrics.kinds.regret import RegretMeans
 from parsync.metrics.quantity import Better, Quantity, Unit, from_to, is_better, percent_change
-from parsync.metrics.regret import RegretMeans
 from parsync.metrics.summary import ScopeFigures
 
 SAME = "same"

@@ -12,27 +12,27 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from parsync.metrics import registry
-from parsync.metrics.busyness import BusynessFigures, SolverRoundFigures
-from parsync.metrics.conflicts import ConflictCauses, ConflictFigures, ConflictMetric
-from parsync.metrics.delay import DelayFigures, DelayMetric, UnplaceableFigures
-from parsync.metrics.jobs import JobFigures
-from parsync.metrics.load import (
+from parsync.metrics.kinds.busyness import BusynessFigures, SolverRoundFigures
+from parsync.metrics.kinds.conflicts import ConflictCauses, ConflictFigures, ConflictMetric
+from parsync.metrics.kinds.delay import DelayFigures, DelayMetric, UnplaceableFigures
+from parsync.metrics.kinds.jobs import JobFigures
+from parsync.metrics.kinds.load import (
     BacklogFigures,
     StationarityFigures,
     ThroughputFigures,
     UtilisationFigures,
 )
-from parsync.metrics.metric import KeptRows, Metric, Scope
-from parsync.metrics.quality import (
+from parsync.metrics.kinds.quality import (
     CostFigures,
     PreferenceFigures,
     PreferenceMetric,
     PreferenceSetFigures,
 )
+from parsync.metrics.kinds.regret import RegretMeans
+from parsync.metrics.kinds.staleness import PartitionStaleness, StalenessMetric
+from parsync.metrics.metric import KeptRows, Metric, Scope
 from parsync.metrics.quantity import Count, Figures, Number, Quantity, quantities_of
-from parsync.metrics.regret import RegretMeans
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.metrics.staleness import PartitionStaleness, StalenessMetric
 from schedulers.entry_points import raised
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64

@@ -35,7 +35,7 @@ from experiments.config.run_config import RunConfig
 from experiments.config.warm_up import state_after
 from experiments.config.workload_config import WorkloadConfig
 from experiments.workloads.synthetic import SyntheticOptions
-from parsync.metrics.delay import DelayMetric
+from parsync.metrics.kinds.delay import DelayMetric
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.workload.workload import Workload, starting_from

@@ -23,7 +23,7 @@ from experiments.config.presets import default_arms, demo_scale
 from experiments.config.run_config import RunConfig
 from experiments.config.warm_up import state_after
 from experiments.config.workload_config import WorkloadConfig
-from parsync.metrics.delay import DelayMetric
+from parsync.metrics.kinds.delay import DelayMetric
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig

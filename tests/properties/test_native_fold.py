@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from parsync.metrics import registry
-from parsync.metrics.load import ThroughputMetric
+from parsync.metrics.kinds.load import ThroughputMetric
 from parsync.metrics.metric import NativeMetric, RecordBatch, TableFold, TimeSeries
 from parsync.metrics.run_frame import Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics

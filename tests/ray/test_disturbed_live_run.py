@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from parsync.metrics.validity import Cause, validity
+from parsync.metrics.kinds.validity import Cause, validity
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import run_live

@@ -114,7 +114,7 @@ def test_its_column_in_the_live_table_covers_the_time_since_the_last_one() -> No
 
 
 BROKEN = """
-from parsync.metrics.delay import DelayFigures
+from parsync.metrics.kinds.delay import DelayFigures
 from parsync.metrics.quantity import Figures, Number
 from parsync.metrics.metric import Metric
 

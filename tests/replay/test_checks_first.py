@@ -16,7 +16,7 @@ from experiments.config.run_config import RunConfig, load_config
 from experiments.studies.frontiers.execution import has_quality
 from experiments.studies.run import fluid_bound
 from experiments.studies.run.sensitivity import changed_points
-from parsync.metrics.delay import DelayMetric
+from parsync.metrics.kinds.delay import DelayMetric
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import agora
 from tests.fixtures.run_toml import arm_toml, workload_toml

@@ -27,7 +27,7 @@ from experiments.studies.run.execution import start
 from experiments.studies.run.run_options import RunOptions
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.metrics.conformance import check_metric
-from parsync.metrics.jobs import GangFigures, GangMetric
+from parsync.metrics.kinds.jobs import GangFigures, GangMetric
 from parsync.metrics.record import Record
 from parsync.metrics.summary import PhaseFigures, ScopeFigures, quantities, summarise
 from parsync.runtime.virtual.run import run_virtual

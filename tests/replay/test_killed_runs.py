@@ -13,7 +13,7 @@ from experiments.analysis.run_directory import read_summary
 from experiments.commands.report import app as report_app
 from experiments.config.run_config import load_config
 from experiments.studies.run.killed_runs import run_in_progress
-from parsync.metrics.regret import RegretMeans
+from parsync.metrics.kinds.regret import RegretMeans
 from parsync.metrics.summary import ScopeFigures
 from tests.fixtures.commands import exit_status
 

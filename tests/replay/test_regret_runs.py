@@ -16,7 +16,7 @@ from parsync.core.addresses import MASTER
 from parsync.core.codec import CORE
 from parsync.core.effects import Effect
 from parsync.core.event import Event
-from parsync.metrics.regret import RegretWatch
+from parsync.metrics.kinds.regret import RegretWatch
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
 from parsync.runtime.live.logs import CELL_LOG

@@ -19,7 +19,7 @@ from experiments.commands.explain import app as explain_app
 from experiments.results import LoadedRun, load_run
 from experiments.results.loaded_run import LoadedArm
 from experiments.studies.run.killed_runs import run_in_progress
-from parsync.metrics.validity import Validity
+from parsync.metrics.kinds.validity import Validity
 from parsync.protocols.registry import tables_of
 from shared_state.errors import AgoraError
 from tests.fixtures.commands import exit_status

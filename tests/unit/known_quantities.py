@@ -5,9 +5,9 @@ from __future__ import annotations
 from experiments.config.workload_config import SLOT_SCORE
 from experiments.workloads.input_data import INPUT_IN_RACK, INPUT_ON_MACHINE
 from parsync.metrics import registry
-from parsync.metrics.conflicts import ConflictCauses
+from parsync.metrics.kinds.conflicts import ConflictCauses
+from parsync.metrics.kinds.regret import RegretMeans
 from parsync.metrics.quantity import quantities_of
-from parsync.metrics.regret import RegretMeans
 
 QUANTITIES = {
     quantity.key: quantity

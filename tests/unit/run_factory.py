@@ -15,8 +15,8 @@ from experiments.analysis.run_directory import write_run
 from experiments.analysis.summary import ArmResult, RunFacts, build_summary
 from experiments.analysis.summary_model import ComparedArms, SeedFigures
 from experiments.config.decision_basis import BasisKind, DecisionBasis
-from parsync.metrics.conflicts import ConflictCauses
-from parsync.metrics.regret import DecisionRegret, Regret, SystemRegret
+from parsync.metrics.kinds.conflicts import ConflictCauses
+from parsync.metrics.kinds.regret import DecisionRegret, Regret, SystemRegret
 from parsync.metrics.run_frame import Group, RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ArmFigures, quantities, series, summarise

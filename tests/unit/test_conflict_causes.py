@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsync.metrics.conflicts import ConflictCauses, ConflictCauseWatch
+from parsync.metrics.kinds.conflicts import ConflictCauses, ConflictCauseWatch
 from shared_state.observed_cell import CellObservers, ObservedCell
 from shared_state.transaction import Reason
 from tests.unit.test_regret import World

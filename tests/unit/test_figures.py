@@ -13,8 +13,8 @@ from experiments.analysis.summary_model import ArmSummary
 from experiments.figures import FIGURES, FigureSpec, draw_all, draw_for_page, drawings
 from experiments.report.page import never_stop
 from parsync.metrics import histogram
-from parsync.metrics.conflicts import Outcome
-from parsync.metrics.delay import DelayMetric
+from parsync.metrics.kinds.conflicts import Outcome
+from parsync.metrics.kinds.delay import DelayMetric
 from shared_state.errors import AgoraError
 from tests.unit.run_factory import write_synthetic_run
 

@@ -28,7 +28,7 @@ from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import is_ranked, verdict
 from experiments.studies.run.calibration import calibrated_on, prediction_points, predictions_of
-from parsync.metrics.validity import Validity, validity
+from parsync.metrics.kinds.validity import Validity, validity
 from parsync.runtime.calibration import MeasuredTimes
 from tests.fixtures.small_run import SMALL_RUN
 from tests.unit.known_quantities import QUANTITIES

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsync.metrics import histogram
-from parsync.metrics.conflicts import ConflictMetric
+from parsync.metrics.kinds.conflicts import ConflictMetric
 from parsync.metrics.live_line import DELAY_BOUNDS_US, LiveLine
 from parsync.metrics.metric import TableFold
 from parsync.metrics.run_frame import Group, RunFrame

@@ -61,7 +61,7 @@ from experiments.studies.model_runs import (
 )
 from experiments.studies.model_settings import ReproduceScale, default_settings
 from experiments.workloads.synthetic import SyntheticOptions
-from parsync.metrics.conflicts import ConflictCauses
+from parsync.metrics.kinds.conflicts import ConflictCauses
 from parsync.metrics.summary import PhaseFigures, ScopeFigures
 from parsync.model.slot_settings import Phase, SchedulerGroup
 from parsync.model.slot_simulator import ConflictsAndScores

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from experiments.analysis.summary import build_summary
 from experiments.report.page import verdict_page
 from experiments.report.verdict import Row, verdict
-from parsync.metrics import quality
-from parsync.metrics.quality import LEAST_TASKS, PreferenceSetFigures, PreferenceSetMetric
+from parsync.metrics.kinds import quality
+from parsync.metrics.kinds.quality import LEAST_TASKS, PreferenceSetFigures, PreferenceSetMetric
 from parsync.metrics.run_frame import Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, summarise

@@ -12,7 +12,7 @@ from scipy import stats
 
 from parsync.core.events import CommitRequest, MachinesChanged, Started, TasksFinished
 from parsync.core.master import EndsNotice, MasterCore
-from parsync.metrics.regret import DecisionRegret, RegretWatch
+from parsync.metrics.kinds.regret import DecisionRegret, RegretWatch
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.cell import Cell
 from shared_state.observed_cell import ObservedCell

@@ -27,7 +27,7 @@ from experiments.papers.parsync.section6 import SETTING
 from experiments.papers.registry import PAPERS, PARSYNC
 from experiments.papers.runs import LiveEvidence
 from experiments.studies.model_settings import ReproduceScale
-from parsync.metrics.validity import Cause, Disturbance, Validity
+from parsync.metrics.kinds.validity import Cause, Disturbance, Validity
 from tests.unit.test_papers import shrunk as smaller
 
 TINY = {"machines": 60, "slots_per_machine": 1, "phase_s": 3.0}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from parsync.metrics.load import FEWEST_SAMPLES, StationarityFigures, trend
+from parsync.metrics.kinds.load import FEWEST_SAMPLES, StationarityFigures, trend
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise

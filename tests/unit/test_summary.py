@@ -15,7 +15,7 @@ from experiments.analysis.model_files import read_model
 from experiments.analysis.run_directory import read_run, read_summary, write_run
 from experiments.analysis.summary import BASELINE, ArmResult, RunFacts, build_summary, paired, slugs
 from experiments.analysis.summary_model import KeptSeed, RunSummary
-from parsync.metrics.regret import DecisionRegret, Regret
+from parsync.metrics.kinds.regret import DecisionRegret, Regret
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import quantities, series, summarise

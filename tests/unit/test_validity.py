@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from parsync.core.addresses import ARRIVALS, MASTER, WORKERS
+from parsync.metrics.kinds.validity import Cause, Validity, validity
 from parsync.metrics.record import Record, Table
 from parsync.metrics.tables import ACTORS, TABLES
-from parsync.metrics.validity import Cause, Validity, validity
 from parsync.runtime.live.meters import LoadMeter, p95
 
 SECONDS = 60

@@ -23,7 +23,7 @@ from experiments.report.page import verdict_page, write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import Row, verdict
 from experiments.studies.compare import Comparison, csv_text, markdown_text
-from parsync.metrics.regret import RegretMeans
+from parsync.metrics.kinds.regret import RegretMeans
 from parsync.metrics.summary import ArmFigures
 from tests.unit.known_quantities import QUANTITIES
 from tests.unit.run_factory import seed_figures, with_overall, workload

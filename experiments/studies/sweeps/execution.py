@@ -60,7 +60,7 @@ from experiments.studies.sweeps.sweep_file import (
 from experiments.studies.sweeps.wording import metric_tables
 from experiments.toml_text import toml_text
 from experiments.version import version_text
-from parsync.metrics.quality import PreferenceMetric, PreferenceSetMetric
+from parsync.metrics.kinds.quality import PreferenceMetric, PreferenceSetMetric
 from parsync.metrics.quantity import Quantity, counted
 from parsync.metrics.summary import ScopeFigures, quantities
 from parsync.runtime.command_line import BAD_INPUT

@@ -40,8 +40,8 @@ from experiments.studies.sweeps.wording import (
     until_sentence,
 )
 from experiments.toml_text import toml_text
+from parsync.metrics.kinds.regret import RegretMeans
 from parsync.metrics.quantity import Quantity, Unit
-from parsync.metrics.regret import RegretMeans
 
 PAGE = "sweep.html"
 OPEN_ROWS = 40  # a table with more is folded

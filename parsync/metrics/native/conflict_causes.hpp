@@ -1,4 +1,4 @@
-// Why claims conflict, counted as the cell decides them (parsync/metrics/conflicts.py says
+// Why claims conflict, counted as the cell decides them (parsync/metrics/kinds/conflicts.py says
 // what the causes are).
 //
 // Of every machine the last claim is kept, and the last one before it that another scheduler made:

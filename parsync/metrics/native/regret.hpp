@@ -1,4 +1,4 @@
-// Regret of sampled transactions and instants, as the cell decides (parsync/metrics/regret.py says
+// Regret of sampled transactions and instants, as the cell decides (parsync/metrics/kinds/regret.py says
 // what regret is).
 //
 // What is looked at is known beforehand: moments open and close the settled part of each phase, and

@@ -24,7 +24,7 @@ namespace agora::slots {
 //               draws by the same weights. With equal weights no slot is preferred.
 //   Staleness   Everything else.
 //
-// These are the platform's causes (parsync/metrics/conflicts.py), where the second is that
+// These are the platform's causes (parsync/metrics/kinds/conflicts.py), where the second is that
 // both tasks prefer the machine, and a tick is a microsecond.
 //
 // Besides, a conflict was visible if the slot was in use when the claim was decided, that is, when

@@ -3,7 +3,7 @@ long tasks waited for the runtime and not for a decision.
 
 LoadMeter makes one row of the table `actors` per second: the processor time that an actor had, how
 late it was, how long steps and messages waited. From these rows a run learns whether it was
-disturbed (parsync/metrics/validity.py). StepWait has the sums over tasks.
+disturbed (parsync/metrics/kinds/validity.py). StepWait has the sums over tasks.
 """
 
 from __future__ import annotations

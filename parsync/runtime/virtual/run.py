@@ -103,7 +103,7 @@ def run_virtual(
         message_us: How long a message takes from one participant to another (0 as in the reference
             model of ParSync section 4.3). The master and the participants beside it share a
             process: a message between two of them takes no time.
-        observer: Learns of every call to the cell (parsync.metrics.regret).
+        observer: Learns of every call to the cell (parsync.metrics.kinds.regret).
         plan_limit_s: Wall time after which a scheduler's call counts as never returning.
         calibration: The times of the live runtime, which is then what is run; message_us has no
             effect.

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from experiments.analysis.model_files import read_model, write_model
 from experiments.analysis.statistics import Interval
-from experiments.analysis.summary_model import VERSION, PhaseBound, Version
+from experiments.analysis.summary_model import FORMAT, PhaseBound, Version
 from experiments.config.decision_basis import DecisionBasis
 from parsync.metrics.quantity import Count, Figures, Number, Quantity
 
@@ -140,7 +140,7 @@ class FrontierSummary(Figures):
     """A frontier, frontier.json.
 
     Attributes:
-        format: summary_model.VERSION.
+        format: summary_model.FORMAT.
         version: Of Agora.
         partial: Why not all of it was run; "" if it was.
         workload: The name of the first seed's.
@@ -150,7 +150,7 @@ class FrontierSummary(Figures):
         quantities: The figures of the points.
     """
 
-    format: Version = VERSION
+    format: Version = FORMAT
     version: str
     partial: str
     workload: str

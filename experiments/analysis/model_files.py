@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from experiments.analysis.summary_model import VERSION
+from experiments.analysis.summary_model import FORMAT
 from experiments.files import whole_file
 from parsync.metrics.quantity import LARGEST, LARGEST_INTEGER
 from parsync.runtime.json_files import read_bytes, unreadable
@@ -62,10 +62,10 @@ def read_model(path: Path, model: type[M]) -> M:
         raise AgoraError(f"{path}: not readable as JSON: {unreadable(error)}") from error
     if not isinstance(content, dict):
         raise AgoraError(f"{path}: expected an object, got {_shown(content)}")
-    if content.get("format") != VERSION:
+    if content.get("format") != FORMAT:
         found = _shown(content["format"]) if "format" in content else "none"
         raise AgoraError(
-            f"{path}: field format: expected {VERSION}, as this version of Agora writes it, "
+            f"{path}: field format: expected {FORMAT}, as this version of Agora writes it, "
             f"got {found}"
         )
     _check_plain(path, "", content, 0)

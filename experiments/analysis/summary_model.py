@@ -1,7 +1,7 @@
 """The models of summary.json, and of the files that it is made from when a run was killed; names of
 arms and restarts in sentences.
 
-VERSION is the one version number of all of them. It grows when a field is added, renamed or
+FORMAT is the one version number of all of them. It grows when a field is added, renamed or
 removed; a file of another version is refused.
 """
 
@@ -106,7 +106,7 @@ class Restart(Figures):
 
 
 Version = Literal[11]
-VERSION: Version = 11
+FORMAT: Version = 11
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 MACHINES = "machines"  # the clock note of a live run on another cell than the arms are compared on
@@ -441,7 +441,7 @@ class RunSummary(ComparedArms):
     """The summary of a run, summary.json.
 
     Attributes:
-        format: VERSION.
+        format: FORMAT.
         digest: The digest of the digests of the arms and of their paired seeds, in order. Live
             runs besides them do not change it.
         version: The version of Agora.
@@ -450,7 +450,7 @@ class RunSummary(ComparedArms):
         sensitivity: How far the results depend on choices about decision times.
     """
 
-    format: Version = VERSION
+    format: Version = FORMAT
     digest: str
     seed: int
     version: str
@@ -495,7 +495,7 @@ class KeptArm(Figures):
         arm: The arm without its paired seeds.
     """
 
-    format: Version = VERSION
+    format: Version = FORMAT
     version: str
     stopped: str
     workload: WorkloadFacts
@@ -512,7 +512,7 @@ class KeptArm(Figures):
 class KeptSeed(Figures):
     """The arms that have run under a paired seed, by slug, in seeds/<seed>.json."""
 
-    format: Version = VERSION
+    format: Version = FORMAT
     seed: int
     arms: dict[str, SeedFigures]
 

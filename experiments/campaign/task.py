@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.analysis.model_files import read_model, write_model, writing
-from experiments.analysis.summary_model import VERSION, Version
+from experiments.analysis.summary_model import FORMAT, Version
 from experiments.files import read_arrays, write_arrays
 from experiments.version import version_text
 from parsync.metrics.quantity import Figures, counted
@@ -151,7 +151,7 @@ class Kept(Figures, Generic[F]):
         arm, seed: Of the task, for people who read the file.
     """
 
-    format: Version = VERSION
+    format: Version = FORMAT
     version: str
     arm: str
     seed: int

@@ -9,7 +9,7 @@ from typing import Literal
 
 from experiments.analysis.model_files import write_model, writing
 from experiments.analysis.statistics import Interval, interval_in_words, median_interval
-from experiments.analysis.summary_model import VERSION, Version
+from experiments.analysis.summary_model import FORMAT, Version
 from experiments.figures import style
 from experiments.papers.chapter import FigureRun, Paper, PaperFigure, Results, Table
 from experiments.papers.claims import ClaimResult, Verdict, named_run
@@ -52,7 +52,7 @@ class Reproduction(Figures):
         claims: The claims of these figures, in order.
     """
 
-    format: Version = VERSION
+    format: Version = FORMAT
     version: str
     paper: str
     scale: Literal["smoke", "paper"]

@@ -25,7 +25,7 @@ from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.recovery import answers, measure_killed
+from parsync.runtime.live.recovered_measurements import answers, measure_killed
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import record_files
 from parsync.spec.arm import SeededArm

@@ -24,7 +24,7 @@ from experiments.campaign.running import ArmRun, make_workload, seed_figures
 from experiments.campaign.task import Store
 from experiments.config.run_config import RunConfig, validated
 from experiments.interruption import Interruption
-from experiments.studies.run.execution import run_announcement, virtual_runs
+from experiments.studies.run.execution import announced_runs, run_announcement
 from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 from tests.fixtures.google2011_workloads import trace
@@ -323,7 +323,7 @@ def test_what_a_run_says_before_it_starts() -> None:
 
 def test_each_run_in_virtual_time_is_expected_once() -> None:
     def expected(**changes: Any) -> tuple[int, list[tuple[str, int]]]:
-        first, later = virtual_runs(changed(RUN, seeds=3, **changes))
+        first, later = announced_runs(changed(RUN, seeds=3, **changes))
         assert {point.seed for point in first} <= {RUN.seed}
         return len(first), [(point.arm.name, point.seed) for point in later]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.analysis.model_files import read_model, write_model
-from experiments.analysis.summary_model import VERSION, Prediction, SeedFigures, Version
+from experiments.analysis.summary_model import FORMAT, Prediction, SeedFigures, Version
 from experiments.campaign.arm_runners import live_validity
 from experiments.campaign.points import Point
 from experiments.campaign.running import ArmRun
@@ -24,7 +24,7 @@ CALIBRATION_FILE = "calibration.json"
 class KeptCalibration(Strict):
     """What calibration.json holds."""
 
-    format: Version = VERSION
+    format: Version = FORMAT
     calibration: Calibration
 
 

@@ -263,7 +263,7 @@ def run_announcement(config: RunConfig, workload: Workload) -> tuple[str, float]
     time in seconds."""
     arms, live = len(config.arms), sum(config.is_live(arm) for arm in config.arms)
     parts: list[str] = []
-    first, later = virtual_runs(config)
+    first, later = announced_runs(config)
     if first:
         parts.append(f"{counted(arms, 'arm')} in virtual time")
     if live:
@@ -343,7 +343,7 @@ def _unplaceable(assembly: Assembly) -> list[str]:
     return lines
 
 
-def virtual_runs(config: RunConfig) -> tuple[Sequence[Point], Sequence[Point]]:
+def announced_runs(config: RunConfig) -> tuple[Sequence[Point], Sequence[Point]]:
     """What a run does in virtual time, before its live arms and after them.
 
     Each point runs once: the paired seeds begin with what ran first, and the frontiers have points

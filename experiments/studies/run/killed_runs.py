@@ -47,7 +47,7 @@ from parsync.runtime.arm_directory import VIRTUAL_LOG, read_end
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.logs import CELL_LOG, has_records
 from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.recovery import measure_killed
+from parsync.runtime.live.recovered_measurements import measure_killed
 from parsync.runtime.records import merge_parts, read_records, record_files
 from parsync.runtime.workload_files import WORKLOAD_DIR, read_workload
 from parsync.spec.arm import ArmConfig

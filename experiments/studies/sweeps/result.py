@@ -22,7 +22,7 @@ from experiments.analysis.statistics import (
     median_interval,
     paired_difference,
 )
-from experiments.analysis.summary_model import VERSION, Version
+from experiments.analysis.summary_model import FORMAT, Version
 from experiments.config.decision_basis import DecisionBasis, basis_text, by_basis
 from experiments.config.price_settings import prices_of_arm
 from experiments.files import whole_file
@@ -115,7 +115,7 @@ class SweepSummary(Figures):
             may have more rows.
     """
 
-    format: Version = VERSION
+    format: Version = FORMAT
     name: str
     version: str
     partial: str

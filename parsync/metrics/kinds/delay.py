@@ -32,7 +32,8 @@ _PERCENTILES = {"delay_p50_us": 0.5, "delay_p90_us": 0.9, "delay_p99_us": 0.99}
 
 
 class DelayFigures(Figures):
-    """The delay of first commits: commit minus submission, by the window of the submission.
+    """The delay of first commits: from submission until the scheduler learns of the commit, by the
+    window of the submission.
 
     `censored` tasks were submitted and not committed by the end of the run. Quantiles are over all
     submitted tasks, the censored ones beyond every value; the mean is over committed ones. Figures

@@ -36,7 +36,7 @@ from parsync.runtime.live.ray_glue.actors import NAMESPACE, ActorDied, RunActors
 from parsync.runtime.live.ray_glue.cluster import connect, connected, disconnect
 from parsync.runtime.live.ray_glue.internals import last_log_line
 from parsync.runtime.live.ray_glue.nodes import check_nodes, home_and_head
-from parsync.runtime.live.recovery import Restart, complete
+from parsync.runtime.live.recovered_measurements import Restart, complete
 from parsync.runtime.live.steps import ActorLost
 from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload

@@ -25,7 +25,12 @@ from parsync.runtime.live import loop
 from parsync.runtime.live.calls import Unavailable
 from parsync.runtime.live.logs import CELL_LOG, Recorder, epoch_log, epoch_logs
 from parsync.runtime.live.plan import CELL, SOURCE, LiveOptions
-from parsync.runtime.live.recovery import HostRecovery, Restart, answers, measure_killed
+from parsync.runtime.live.recovered_measurements import (
+    HostRecovery,
+    Restart,
+    answers,
+    measure_killed,
+)
 from parsync.runtime.records import merge_parts
 from tests.fixtures.claim_oracle import Outcome, check_claims, check_rivals, outcomes_of
 from tests.fixtures.fake_ray import FakeRay

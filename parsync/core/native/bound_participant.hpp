@@ -214,10 +214,7 @@ inline BoundParticipant* native_of(nanobind::handle participant) {
   return handles.is(nanobind::type<BoundParticipant>().attr("handle")) ? native : nullptr;
 }
 
-// Calls of Python from loops that make many.
-
-// The loops that drive participants (event_queue.cpp, actor_loop.cpp, cell_loop.cpp): what they
-// share.
+// What the loops that drive participants share (event_queue.cpp, actor_loop.cpp, cell_loop.cpp).
 
 // Calls `callable` with these arguments.
 template <class... Arguments>
@@ -244,7 +241,7 @@ struct Handler {
 // What native participants ask for, carried out under every runtime. A loop's clock and transport
 // are its own. What is Python's business, such as records and refusals, is done by
 // parsync/runtime/effect_interpreter.py, which also carries out the effects of Python participants.
-//
+
 // Carries out, in order, what the participant at `sender` asked for at now_us.
 //
 // Loop:

@@ -90,17 +90,6 @@ class DelayAverage {
   int64_t scaled_ = 0;
 };
 
-// The planning of an agent's decision rounds by a built-in greedy placer, and how long that takes:
-//
-//   most_tasks()    how many tasks a round that begins now may be about (round_window)
-//   plan()          sets aside units that can never be placed; for the others the placer claims
-//                   machines in the agent's view; it draws from a random stream that follows from
-//                   the root seed, the agent's name and the number of the round
-//   decision_us()   the decision time of the round just planned
-//   take()          its plan, for the transaction
-//
-// Plans of other schedulers are made in Python (rounds.py).
-
 // The time from a round's start within which the decision on its last task has to begin, and the
 // number of partitions that the decision on each task may scan.
 struct RoundWindow {
@@ -115,6 +104,16 @@ std::optional<RoundWindow> round_window(int64_t now_us, std::optional<int64_t> e
                                         std::optional<int64_t> longest_us, PartitionRanking ranking,
                                         size_t partitions);
 
+// The planning of an agent's decision rounds by a built-in greedy placer, and how long that takes:
+//
+//   most_tasks()    how many tasks a round that begins now may be about (round_window)
+//   plan()          sets aside units that can never be placed; for the others the placer claims
+//                   machines in the agent's view; it draws from a random stream that follows from
+//                   the root seed, the agent's name and the number of the round
+//   decision_us()   the decision time of the round just planned
+//   take()          its plan, for the transaction
+//
+// Plans of other schedulers are made in Python (rounds.py).
 class RoundPlanner {
  public:
   struct Settings {

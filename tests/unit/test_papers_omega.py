@@ -374,7 +374,7 @@ def test_speed_ups_are_of_the_jobs_that_ended_both_times() -> None:
         at_policy(BUSY, MAX_PARALLELISM): kept([25, 96, 50, 10, NOT_FINISHED]),
     }
     of = BUSY, MAX_PARALLELISM
-    assert mapreduce.speedups(found, *of).tolist() == [4, 100 / 96, 2]
+    assert mapreduce.policy_speedups(found, *of).tolist() == [4, 100 / 96, 2]
     assert mapreduce.gaining_share(*of)(found) == pytest.approx(2 / 3)
     assert mapreduce.speedup_at(*of, 0.5)(found) == 2
 

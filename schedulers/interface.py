@@ -60,7 +60,7 @@ class Capability(StrEnum):
     ORDERS_MAPREDUCE = "orders_mapreduce"
 
     # Its slot prices rest on the tasks of all schedulers that have this capability
-    # (interface.SharingScheduler). It needs a protocol that passes demand on.
+    # (SharingScheduler). It needs a protocol that passes demand on.
     SHARES_DEMAND = "shares_demand"
 
     # In a live run, schedulers that have it run in a process apart from those that do not.

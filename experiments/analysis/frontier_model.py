@@ -88,7 +88,7 @@ class FrontierPoint(Figures):
 
 
 class FrontierBox(Figures):
-    """The box of the dominated areas (studies/frontiers/dominance.py): its delays, and the worst
+    """The box of the dominated areas (studies/frontiers/build.py): its delays, and the worst
     and best value of a quality."""
 
     fastest_us: Number

@@ -216,8 +216,8 @@ class Store(Generic[F]):
         return ""
 
     def unknown(self, keys: Collection[str]) -> str:
-        """That all kept runs are of other tasks than these, which are all that this folder is for,
-        as a sentence for people; "" if not."""
+        """A sentence for people if no kept run is of these tasks, which are all that this folder is
+        for; "" otherwise."""
         files = sum(1 for _ in self._folder.glob("*.json"))
         if keys and files and not any((self._folder / f"{key}.json").exists() for key in keys):
             return (

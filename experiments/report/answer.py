@@ -1,5 +1,5 @@
 """The first screen of a report: its question, the answer in one paragraph, and what the comparison
-rests on: among it, choices about decision times, and phases that were not stationary.
+rests on, such as choices about decision times, and phases that were not stationary.
 """
 
 from __future__ import annotations

@@ -347,7 +347,7 @@ def warm_up(summary: RunSummary) -> str:
 
 def short_settling(summary: RunSummary) -> str:
     """A warning, if a cell that began empty, or with another load, was still filling when counting
-    began. After a warm-up transient phases tell it."""
+    began. After a warm-up, transient phases show it instead."""
     settle_us, workload = summary.settle_us, summary.workload
     length_us = workload.mean_duration_us or 0
     if workload.initial_tasks or workload.warm_up_us or settle_us >= length_us:

@@ -1,5 +1,5 @@
-// A race of several algorithms on one network, from scratch or from a start. The answer of the
-// winner counts.
+// A race of several algorithms on one network, from scratch or from a start, or on a changing
+// network, round by round. The answer of the winner counts.
 //
 // Racers only read the network. The call ends when the last loser has stopped, which it does at its
 // next check of its control; nothing runs on. Stopping includes freeing the loser's graph: 0.2 ms
@@ -21,6 +21,24 @@
 #include "solve.hpp"
 
 namespace flowsolver {
+
+// Which answer wins (run_racers).
+enum class WinnerRule : std::uint8_t { kFirst, kFewestOperations };
+
+inline bool is_answer(Status status) {
+  return status == Status::kOptimal || status == Status::kInfeasible;
+}
+
+struct Outcome {
+  std::size_t leader = 0;  // the winner when `status` is an answer
+  Status status = Status::kCancelled;
+  Stats stats;  // the leader's
+  Control::Clock::duration
+      stop_duration{};  // from the end of the leader to the end of the last racer
+};
+
+// Runs racer i until it has an answer or its control stops it. Racers run concurrently.
+using Racer = std::function<Status(std::size_t i, const Control& control, Stats& stats)>;
 
 // Runs several racers on threads: which racer's answer counts, and how the others are stopped.
 //
@@ -51,25 +69,6 @@ namespace flowsolver {
 // microseconds when the cores are awake and 60 when they are not. Waking waiting threads takes half
 // of that, too small a gain to keep a pool. The race is over when all racers have stopped and freed
 // their memory. If the system gives no thread, the caller's thread runs that racer after its own.
-
-// Which answer wins; see above.
-enum class WinnerRule : std::uint8_t { kFirst, kFewestOperations };
-
-inline bool is_answer(Status status) {
-  return status == Status::kOptimal || status == Status::kInfeasible;
-}
-
-struct Outcome {
-  std::size_t leader = 0;  // the winner when `status` is an answer
-  Status status = Status::kCancelled;
-  Stats stats;  // the leader's
-  Control::Clock::duration
-      stop_duration{};  // from the end of the leader to the end of the last racer
-};
-
-// Runs racer i until it has an answer or its control stops it. Racers run concurrently.
-using Racer = std::function<Status(std::size_t i, const Control& control, Stats& stats)>;
-
 Outcome run_racers(std::size_t racers, WinnerRule winner_rule, const Control& control,
                    const Racer& racer);
 
@@ -85,6 +84,13 @@ struct RaceAnswer {
 // arcs gives kUnbounded. Throws nothing but std::bad_alloc.
 RaceAnswer race(const Network& network, std::span<const Algorithm* const> racers,
                 const Start& start, const Control& control, WinnerRule winner_rule);
+
+// What a race reports beside its answer.
+struct RaceReport {
+  const Algorithm* winner = nullptr;  // the winner of the last round that ended with an answer
+  // how long the losers of the last round took to stop
+  Control::Clock::duration stop_duration{};
+};
 
 // A race on a changing network: the answer of a round is that of its winner, and all racers start
 // the next round from it.
@@ -107,14 +113,7 @@ RaceAnswer race(const Network& network, std::span<const Algorithm* const> racers
 // relaxation runs from scratch in every round and only cost scaling is incremental, starting from
 // relaxation's state after price refine. Here every racer may be incremental, and price refine is
 // part of the method that needs it.
-
-// What a race reports beside its answer.
-struct RaceReport {
-  const Algorithm* winner = nullptr;  // the winner of the last round that ended with an answer
-  // how long the losers of the last round took to stop
-  Control::Clock::duration stop_duration{};
-};
-
+//
 // `racers`: two or more. `report` is kept up to date.
 std::unique_ptr<Engine> make_race_engine(const std::vector<const Algorithm*>& racers,
                                          WinnerRule winner_rule, const EngineStart& start,

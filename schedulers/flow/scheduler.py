@@ -518,7 +518,7 @@ def orders_beyond_cache(size: int) -> int:
 
 
 # The scheduler counts its work weighted, in units of 100 ns on the machine of the calibration
-# (scheduler.RoundWork): 200 stands for a machine half as fast.
+# (RoundWork): 200 stands for a machine half as fast.
 DECISION = Counted(ns_per_operation=100)
 # A round re-optimises the graph of all tasks, waiting and running: it needs to know what became of
 # each, takes long, and how long cannot be told before.

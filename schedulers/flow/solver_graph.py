@@ -174,7 +174,7 @@ class SolverGraph:
     it.
 
     Arcs out of aggregators are never removed. Several of the solver's may stand for one row of the
-    graph's table of them (aggregators.InnerArcs).
+    graph's table of them (graph.InnerArcs).
     """
 
     def __init__(self) -> None:

@@ -73,7 +73,7 @@ class GreedyOptions(PriceOptions):
             before it takes any other (delay scheduling: Zaharia et al., EuroSys 2010). A task
             whose preferences list no machine never waits so.
         patience_by_price: Whether a task waits so while slot prices make it worth it
-            (patience.PatienceByPrice), but no longer than patience_s if that is given.
+            (PatienceByPrice), but no longer than patience_s if that is given.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -354,7 +354,7 @@ def claimed_plan(
     return ClaimedPlan(plan, synced_us, ticket, placed is task)
 
 
-# Counted work: as scheduler.WEIGHTS_PS, and per task left waiting. A plan handles the columns of
+# Counted work: as WEIGHTS_PS, and per task left waiting. A plan handles the columns of
 # waiting tasks besides. Predicted over true time of 48 cases of load spreading (up to 10,000 tasks
 # that wait, 2,000 to 100,000 machines): median 1.0, 10 % below 0.8, 10 % above 1.1. The same
 # benchmark makes the fit again.

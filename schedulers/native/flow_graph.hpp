@@ -1,5 +1,5 @@
-// The graph of a flow scheduler, solver apart: the tasks that it is about (TaskTable), what its
-// arcs stand for (FlowArcs), and the arcs on which placements pay for slots (SegmentArcs).
+// The graph of a flow scheduler, without the solver: the tasks that it is about (TaskTable), what
+// its arcs stand for (FlowArcs), and the arcs on which placements pay for slots (SegmentArcs).
 #pragma once
 
 #include <algorithm>

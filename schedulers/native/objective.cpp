@@ -390,7 +390,8 @@ class MachineGroups {
   uint32_t list_ = 0;
 };
 
-// The network of optimum.hpp. Nodes: the classes, the sink, X, listed racks, groups of machines.
+// The network of BestPlacement (objective.hpp). Nodes: the classes, the sink, X, listed racks,
+// groups of machines.
 class PlacementNetwork {
  public:
   // rack_begin: [racks + 1], the first machine of each rack. group_of: as for MachineGroups.

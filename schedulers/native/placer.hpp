@@ -1,56 +1,4 @@
-// The greedy placement kernel: one plan for a batch of tasks on one view, which is left as it was.
-//
-// Each task, in the order given, goes to a machine that fits it in the view as the tasks before it
-// left it. The ranking says where to look (ParSync, sections 5.2 and 6), for each task:
-//   OPTIMISTIC     preferred machines anywhere, then the whole view as one pool;
-//   QUALITY_FIRST  preferred machines anywhere, then the partition whose open rows have the highest
-//                  mean quality, then the next; where no row differs in score, the whole view as
-//                  one pool. Every partition is looked at. The quality of a row is its weight, or
-//                  its score (PartitionQuality);
-//   LATENCY_FIRST  the freshest partition with room: preferred machines in it, then any in it; then
-//                  the next freshest;
-//   FRESHEST_PREFERRED  preferred machines anywhere, of equal cost those in the freshest partition
-//                  that has one with room; then any in the freshest partition with room.
-// "Preferred" are the levels of the task's set in ascending cost: listed machines, then listed
-// racks; within a level uniformly among the rows that fit, so that schedulers with the same state
-// spread. LOAD_SPREADING takes the row with the most room there too. Which row of a pool is the
-// kind's:
-//   RANDOM                uniform among the rows that fit;
-//   RANDOMIZED_FIRST_FIT  Omega's: draw among the remaining candidates; one that fits is taken and
-//                         stays a candidate, another is set aside until a task of another request;
-//   FIRST_FIT             the lowest row that fits;
-//   BEST_FIT              the row that fits with the least room (sum over dimensions, as shares of
-//                         the largest machine), ties to the lowest;
-//   LOAD_SPREADING        the row that fits with the most room, ties in an order drawn anew for
-//                         each plan;
-//   WEIGHTED_SAMPLING     with probability proportional to the slot score among the rows that fit:
-//                         weighted sampling without replacement.
-//
-// With prices (priced_rows.hpp) a row is dearer or cheaper by what its next slot is worth to
-// others. Where the price decides between equal costs, a task takes the lowest price among the rows
-// of the lowest cost, and the kind decides between equal prices. Where prices are paid it takes the
-// lowest cost + weight x price over all levels and elsewhere, of the rows that the ranking
-// considers: under LATENCY_FIRST those of the partition, elsewhere under QUALITY_FIRST those of the
-// partition chosen, under FRESHEST_PREFERRED those of the freshest partition with room, for each
-// level and elsewhere by itself. Prices may be those of placements on other than listed machines
-// alone. Weighted sampling knows no prices.
-//
-// A task whose set is a constraint (objective.hpp) takes what the set lists or nothing.
-//
-// A task that `waits` takes a listed machine or none, at any of their costs (delay scheduling).
-// With `preferred_first` there are two passes: in the first, every task whose set lists machines
-// takes one if it can; in the second, the tasks left that do not wait are placed as above. Both
-// passes go in the order given. A task that both passes look for a place counts its partitions
-// once, except under LATENCY_FIRST.
-//
-// Under FRESHEST_PREFERRED a task counts the partitions with an open row up to the last one looked
-// at for it, whether or not an earlier task of the plan has found out that it holds nothing.
-//
-// That nothing fits is certain, and cheap to repeat: a row found open but too small is excluded
-// from the index until a task asks for less than it was refused for (in some dimension), so it is
-// met at most once per plan for requests that do not shrink. Counted work is rows looked at (drawn,
-// tested or gathered) and, apart, rows ranked, and ranked again: a function of the input and the
-// stream key.
+// The greedy placement kernel, the ranked rows that it draws from, and the planner on top of it.
 #pragma once
 
 #include <algorithm>
@@ -208,6 +156,59 @@ constexpr std::array kPlacementKindNames{"RANDOM",   "RANDOMIZED_FIRST_FIT", "FI
 static_assert(kPlacementKindNames.size() ==
               static_cast<size_t>(PlacementKind::WeightedSampling) + 1);
 
+// The greedy placement kernel: one plan for a batch of tasks on one view, which is left as it was.
+//
+// Each task, in the order given, goes to a machine that fits it in the view as the tasks before it
+// left it. The ranking says where to look (ParSync, sections 5.2 and 6), for each task:
+//   OPTIMISTIC     preferred machines anywhere, then the whole view as one pool;
+//   QUALITY_FIRST  preferred machines anywhere, then the partition whose open rows have the highest
+//                  mean quality, then the next; where no row differs in score, the whole view as
+//                  one pool. Every partition is looked at. The quality of a row is its weight, or
+//                  its score (PartitionQuality);
+//   LATENCY_FIRST  the freshest partition with room: preferred machines in it, then any in it; then
+//                  the next freshest;
+//   FRESHEST_PREFERRED  preferred machines anywhere, of equal cost those in the freshest partition
+//                  that has one with room; then any in the freshest partition with room.
+// "Preferred" are the levels of the task's set in ascending cost: listed machines, then listed
+// racks; within a level uniformly among the rows that fit, so that schedulers with the same state
+// spread. LOAD_SPREADING takes the row with the most room there too. Which row of a pool is the
+// kind's:
+//   RANDOM                uniform among the rows that fit;
+//   RANDOMIZED_FIRST_FIT  Omega's: draw among the remaining candidates; one that fits is taken and
+//                         stays a candidate, another is set aside until a task of another request;
+//   FIRST_FIT             the lowest row that fits;
+//   BEST_FIT              the row that fits with the least room (sum over dimensions, as shares of
+//                         the largest machine), ties to the lowest;
+//   LOAD_SPREADING        the row that fits with the most room, ties in an order drawn anew for
+//                         each plan;
+//   WEIGHTED_SAMPLING     with probability proportional to the slot score among the rows that fit:
+//                         weighted sampling without replacement.
+//
+// With prices (priced_rows.hpp) a row is dearer or cheaper by what its next slot is worth to
+// others. Where the price decides between equal costs, a task takes the lowest price among the rows
+// of the lowest cost, and the kind decides between equal prices. Where prices are paid it takes the
+// lowest cost + weight x price over all levels and elsewhere, of the rows that the ranking
+// considers: under LATENCY_FIRST those of the partition, elsewhere under QUALITY_FIRST those of the
+// partition chosen, under FRESHEST_PREFERRED those of the freshest partition with room, for each
+// level and elsewhere by itself. Prices may be those of placements on other than listed machines
+// alone. Weighted sampling knows no prices.
+//
+// A task whose set is a constraint (objective.hpp) takes what the set lists or nothing.
+//
+// A task that `waits` takes a listed machine or none, at any of their costs (delay scheduling).
+// With `preferred_first` there are two passes: in the first, every task whose set lists machines
+// takes one if it can; in the second, the tasks left that do not wait are placed as above. Both
+// passes go in the order given. A task that both passes look for a place counts its partitions
+// once, except under LATENCY_FIRST.
+//
+// Under FRESHEST_PREFERRED a task counts the partitions with an open row up to the last one looked
+// at for it, whether or not an earlier task of the plan has found out that it holds nothing.
+//
+// That nothing fits is certain, and cheap to repeat: a row found open but too small is excluded
+// from the index until a task asks for less than it was refused for (in some dimension), so it is
+// met at most once per plan for requests that do not shrink. Counted work is rows looked at (drawn,
+// tested or gathered) and, apart, rows ranked, and ranked again: a function of the input and the
+// stream key.
 struct PlaceRequest {
   size_t count;
   const int64_t* request;                    // [count, R]
@@ -402,17 +403,16 @@ class Placer {
   size_t alike_first_ = 0, alike_end_ = 0;
 };
 
-// Which waiting tasks are worth another round: those that may find a place in the view.
-
-// Which of n waiting tasks may find a place: bool[n]. One that waits for its listed machines may if
-// one of them has room for it, any other if the view has an open row. Returns the rows looked at.
-// O(n + sizes of the distinct sets) where the tasks of a set ask for the same.
+// Tasks that wait with an agent.
 struct WaitingTasks {
   size_t count;
   const int64_t* request;               // [count, R]
   std::span<const int32_t> preference;  // [count]
   std::span<const bool> waits;          // [count]
 };
+// Which of n waiting tasks may find a place: bool[n]. One that waits for its listed machines may if
+// one of them has room for it, any other if the view has an open row. Returns the rows looked at.
+// O(n + sizes of the distinct sets) where the tasks of a set ask for the same.
 int64_t may_be_placed(const ClusterView& view, const Catalog& catalog, const WaitingTasks& tasks,
                       bool* may);
 
@@ -471,7 +471,7 @@ struct ClaimedPlan {
 };
 
 // A greedy placer as an agent calls it: it looks up the tasks that a round is about, finds places
-// for them (placer.hpp), checks that they fit, and takes their claims out of the view.
+// for them (place()), checks that they fit, and takes their claims out of the view.
 //
 //   ids ── columns of the task table ── place() ── claims ── view.claim()
 //                                          └───── left waiting: pending, with the reason

@@ -3,7 +3,7 @@ interface.py?
 
 The function drives equal estimators of the kind through rounds on small cells, with rejections,
 machines that fail, and partitions that were never synced. All prices are checked as in a run
-(options.CheckedEstimator). Besides, the estimators must give the same prices although one is
+(registry.CheckedEstimator). Besides, the estimators must give the same prices although one is
 offered some tasks again, one is given arrays that are overwritten after the call, one has a catalog
 whose sets of tasks to come differ, and one, if the kind can, shares its demand with nobody.
 """

@@ -1,20 +1,4 @@
-// The master cell: what is true. Columnar: machines are rows 0..M-1, resources are R integer
-// dimensions, partitions are blocks of rows.
-//
-// Invariants, after every public call:
-//   used[m][r] = sum of the requests of the live allocations on m (0 where m is down);
-//   a claim was accepted only if used + request <= limit in every dimension of which it requests
-//   some (fits_in() of free_amounts.hpp), so rows loaded above a limit take none that does; a task
-//   has at most one live allocation, and none after it was released (it ran to its end);
-//   versions[p] moves by one in each call that changes a row of p, and changed[m] is the version of
-//   m's partition at m's last change; seqnum[m] moves with each accepted (or loaded) claim on m and
-//   never otherwise (as in Omega); a call that throws has changed nothing.
-// Not thread-safe.
-//
-// Commit (Schwarzkopf et al., "Omega", EuroSys 2013), departing from the
-// authors' simulator: all claims are judged, a rejected group leaves no trace, and sequence numbers
-// are compared with the state before the transaction, so a transaction's claims on one machine do
-// not make one another stale.
+// The master cell, and its columns as narrow as what they hold.
 #pragma once
 
 #include <algorithm>
@@ -356,6 +340,23 @@ struct DeltaScan {
   int64_t largest;  // INT8_MAX, if not more than that
 };
 
+// The master cell: what is true. Columnar: machines are rows 0..M-1, resources are R integer
+// dimensions, partitions are blocks of rows.
+//
+// Invariants, after every public call:
+//   used[m][r] = sum of the requests of the live allocations on m (0 where m is down);
+//   a claim was accepted only if used + request <= limit in every dimension of which it requests
+//   some (fits_in() of free_amounts.hpp), so rows loaded above a limit take none that does; a task
+//   has at most one live allocation, and none after it was released (it ran to its end);
+//   versions[p] moves by one in each call that changes a row of p, and changed[m] is the version of
+//   m's partition at m's last change; seqnum[m] moves with each accepted (or loaded) claim on m and
+//   never otherwise (as in Omega); a call that throws has changed nothing.
+// Not thread-safe.
+//
+// Commit (Schwarzkopf et al., "Omega", EuroSys 2013), departing from the
+// authors' simulator: all claims are judged, a rejected group leaves no trace, and sequence numbers
+// are compared with the state before the transaction, so a transaction's claims on one machine do
+// not make one another stale.
 class Cell {
  public:
   // limit: [M, R] row-major, 0..kMaxAmount. offsets: P+1 ascending block bounds from 0 to M.
@@ -478,7 +479,6 @@ class Cell {
   int64_t record(const Claims& claims, size_t i);
 
   void check_version(size_t partition, int64_t from) const;
-  void check_row(size_t i, int64_t task, int32_t machine, const int64_t* request) const;
   void end_slot(uint32_t slot);
   void touch(size_t row);
   void begin_change() { ++stamp_; }

@@ -219,7 +219,6 @@ nanobind::object array_of(const std::vector<T>& values, size_t width = 0) {
 
 // The names of an enum as a Python list, by value: what a test holds the enum's Python twin
 // against.
-
 template <typename Names>
 nanobind::list bound_names(const Names& names) {
   nanobind::list list;

@@ -1,30 +1,4 @@
-// What one scheduler believes about the cell: synced state with its own claims and releases laid
-// over it, indexed for drawing.
-//
-//   free = limit - used as synced - what is laid over it,   and -1 in every dimension where the
-//   machine is down or was never synced.
-//
-// Laid over it is what the scheduler knows and the synced state does not show yet:
-//   claims in flight (claim), until settled or withdrawn;
-//   settled claims, until their partition is synced to the version that holds the outcome (also of
-//   claims that lost: whoever won is there),
-//     but claims rejected as GANG or DUPLICATE lost to nobody and return at once;
-//   slots of the scheduler's own that were freed (released), until their partition is synced to the
-//   version that holds the release.
-// A row is open, and in the index, if its machine is up and some dimension has room. A dimension
-// may be overdrawn: tasks that ask for nothing of it fit all the same (fits_in()).
-//
-// A view that keeps sequence numbers knows that its own accepted claims move them, and keeps rows
-// closed, 2^55 below what would be free, whose number it does not know: from a claim until it is
-// settled, and where that was rejected as STALE until the partition is synced to the version that
-// holds the outcome.
-//
-// Of one resource whose limits are small, a view without sequence numbers keeps a byte and a bit
-// per machine (free_amounts.hpp, weighted_index.hpp), until all_free() or up() is called: it then
-// keeps whole columns. A narrow view synchronises a partition by copying its bytes from the cell's
-// snapshot, where it gets one, and laying its own claims and releases over them again.
-//
-// Calls that throw std::invalid_argument have changed nothing. Not thread-safe.
+// A scheduler's view of the cell: what never changes, what is synchronised, and trials on it.
 #pragma once
 
 #include <algorithm>
@@ -42,9 +16,8 @@
 
 namespace agora {
 
-// What never changes about a cell's machines: limits, scores, partitions.
-
-// Shared by all views of a cell.
+// What never changes about a cell's machines: limits, scores, partitions. Shared by all views of a
+// cell.
 class StaticCellState {
  public:
   // limit: [M, R], what claims may fill; score: [M], the weight of a row (below 1 counts as 1);
@@ -91,7 +64,6 @@ class StaticCellState {
 };
 
 // Rows of a view that changed, for whoever keeps something in step with the view.
-
 struct RowLog {
   std::vector<int32_t> rows;  // in order of their changes; some more than once
   bool all = true;            // any row may have changed, and `rows` is not kept
@@ -121,6 +93,33 @@ struct Delta {
 
 struct PartitionDelta;
 
+// What one scheduler believes about the cell: synced state with its own claims and releases laid
+// over it, indexed for drawing.
+//
+//   free = limit - used as synced - what is laid over it,   and -1 in every dimension where the
+//   machine is down or was never synced.
+//
+// Laid over it is what the scheduler knows and the synced state does not show yet:
+//   claims in flight (claim), until settled or withdrawn;
+//   settled claims, until their partition is synced to the version that holds the outcome (also of
+//   claims that lost: whoever won is there),
+//     but claims rejected as GANG or DUPLICATE lost to nobody and return at once;
+//   slots of the scheduler's own that were freed (released), until their partition is synced to the
+//   version that holds the release.
+// A row is open, and in the index, if its machine is up and some dimension has room. A dimension
+// may be overdrawn: tasks that ask for nothing of it fit all the same (fits_in()).
+//
+// A view that keeps sequence numbers knows that its own accepted claims move them, and keeps rows
+// closed, 2^55 below what would be free, whose number it does not know: from a claim until it is
+// settled, and where that was rejected as STALE until the partition is synced to the version that
+// holds the outcome.
+//
+// Of one resource whose limits are small, a view without sequence numbers keeps a byte and a bit
+// per machine (free_amounts.hpp, weighted_index.hpp), until all_free() or up() is called: it then
+// keeps whole columns. A narrow view synchronises a partition by copying its bytes from the cell's
+// snapshot, where it gets one, and laying its own claims and releases over them again.
+//
+// Calls that throw std::invalid_argument have changed nothing. Not thread-safe.
 class ClusterView {
  public:
   static constexpr int64_t kNeverSynced = -1;
@@ -251,7 +250,7 @@ class ClusterView {
 };
 
 // Planning on a view without changing it.
-
+//
 // Provisional changes to a view, undone in reverse order when the trial ends: the view is left as
 // it was.
 class Trial {

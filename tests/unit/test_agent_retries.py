@@ -11,10 +11,9 @@ from parsync.core.events import CommitRequest, TasksEnded
 from parsync.protocols.optimistic.events import RetryDue, SyncDue
 from schedulers.interface import Capability, ChangeKind
 from tests.fixtures.changed import changed as replace
-from tests.unit.agent_bench import POLICY, TASK_NS, Bench, answer
+from tests.unit.agent_bench import POLICY, Bench, answer
 
 KEEPS = [Capability.KEEPS_PENDING]
-TASK_US = TASK_NS // 1000
 AT_ONCE = replace(POLICY, freed_at_once=True)
 
 

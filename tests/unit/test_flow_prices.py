@@ -25,7 +25,7 @@ from schedulers.flow.policies import (
 from schedulers.interface import PendingReason
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog
-from tests.fixed_prices import FixedPrices, LearningPrices, priced_quincy
+from tests.fixed_prices import FixedPrices, LearningPrices, priced_quincy, priced_spreading
 from tests.flow_world import FlowWorld, catalog_of, placed, quincy, slot_cell, tasks_of
 
 ANYWHERE = {"machine": {}, "rack": {}, "elsewhere": 10, "unscheduled": 50}
@@ -195,6 +195,14 @@ def test_pending_tasks_say_whether_slots_or_places_are_too_dear() -> None:
     world.sync()
     world.offer(tasks_of(np.arange(1), preference=1))
     assert world.plan().pending_reason.tolist() == [PendingReason.NO_ROOM]
+
+
+def test_load_spreading_breaks_ties_by_price() -> None:
+    spec = slot_cell(4, 2, 4)
+    prices = FixedPrices([[7, 7], [1, 9], [0, 9], [8, 8]], [2] * 4)
+    world = FlowWorld(spec, priced_spreading(spec, prices))
+    world.offer(tasks_of(np.arange(2)))
+    assert sorted(world.plan().machine.tolist()) == [1, 2]
 
 
 def test_single_placements_count_prices_as_the_flow_does() -> None:

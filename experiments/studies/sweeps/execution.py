@@ -4,7 +4,7 @@ Its directory can be gone on with after any end:
 
 sweep.toml      the sweep as resolved, the configuration in it
 points/         the figures of each run (campaign/task.py)
-points.parquet  a row for each run (points_table.py)
+points.parquet  a row for each run (result.py)
 sweep.json      the model SweepSummary (result.py)
 figures/        one PNG and one SVG for each plot
 sweep.html      the page, self-contained

@@ -50,7 +50,7 @@ Solution solve_successive_shortest_path(const Network& network, const Start& sta
 // prices: d = -p.
 //
 // Feasible flow. Imbalances of the start are routed from excesses to deficits in waves
-// (feasible_flow.hpp), which also detect INFEASIBLE. A balanced start is kept as it is.
+// (graph/imbalances.hpp), which also detect INFEASIBLE. A balanced start is kept as it is.
 //
 // Cycles. From then on the flow is feasible and its cost decreases. The Bellman-Ford-Moore
 // algorithm (first in, first out) lowers labels along residual arcs of rc < 0; the arc that lowered

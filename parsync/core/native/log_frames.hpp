@@ -1,4 +1,4 @@
-// Frames of a log as shared_state/journal.py writes them.
+// The digests of effects (BLAKE2b), and the frames of a log as shared_state/journal.py writes them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -20,7 +20,6 @@
 namespace agora {
 
 // BLAKE2b without a key (RFC 7693), as hashlib.blake2b(digest_size=...) computes it.
-
 class Blake2b {
  public:
   // digest_bytes: 1 to 64.

@@ -1,16 +1,5 @@
-// Tasks that wait with an agent, in order: what its queues hold and its rounds take.
-//
-// Definitions. Row i is a task that was submitted, or has to run again, and is not placed: its id,
-// the claims made for it so far (attempts), and whether its next commit is its first (first = 1; 0:
-// it ran before). Tasks that are requeued together also carry the rounds that left them without a
-// place (rounds) and whether any round placed tasks that were submitted with them (some_placed).
-//
-// QueuedTasks owns its columns. Its memory is kept when it is cleared, so that an agent which
-// keeps deciding on small batches allocates nothing. QueuedTasksView borrows columns. Functions
-// take views, which must not share memory with what the function writes.
-//
-// Invariant. The columns have one length. Only batches that stay in one piece keep their rounds:
-// joined with others, tasks begin to count anew.
+// What the queues of agents are made of: queued tasks, what a quota leaves, units that found no
+// room.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +24,19 @@ inline size_t row_of(int64_t task, size_t tasks) {
   return static_cast<size_t>(task);
 }
 
+// Tasks that wait with an agent, in order: what its queues hold and its rounds take.
+//
+// Definitions. Row i is a task that was submitted, or has to run again, and is not placed: its id,
+// the claims made for it so far (attempts), and whether its next commit is its first (first = 1; 0:
+// it ran before). Tasks that are requeued together also carry the rounds that left them without a
+// place (rounds) and whether any round placed tasks that were submitted with them (some_placed).
+//
+// QueuedTasks owns its columns. Its memory is kept when it is cleared, so that an agent which
+// keeps deciding on small batches allocates nothing. QueuedTasksView borrows columns. Functions
+// take views, which must not share memory with what the function writes.
+//
+// Invariant. The columns have one length. Only batches that stay in one piece keep their rounds:
+// joined with others, tasks begin to count anew.
 struct QueuedTasksView {
   std::span<const int64_t> task;
   std::span<const int32_t> attempts;
@@ -156,7 +158,6 @@ inline size_t batch_within(std::span<const int64_t> task, std::optional<int64_t>
 //
 // Amounts are int64[G, R]. The columns of all tasks are borrowed. Throws std::out_of_range for ids
 // beyond them and std::overflow_error for sums beyond int64.
-
 class QuotaAccount {
  public:
   // of_task: the quota group of each task; request: `resources` amounts of each; gang: of each,
@@ -224,31 +225,6 @@ class QuotaAccount {
   std::vector<int64_t> torn_;     // gangs of tasks that do not fit
 };
 
-// What happens behind a unit for which there was no room.
-//
-// Definitions. A unit is a task, or a gang. An entry is tasks of one round that found no room, with
-// the time since which they lack it. The queue is held if the first entry has lacked room for
-// head_of_line_us: nothing behind it is tried until it is placed.
-//
-// Turns. When the view has changed, the entries are tried again: each in turn, and then one batch
-// of the tasks behind them, before the next turn begins. So neither entries nor the tasks behind
-// them starve where the view changes faster than the agent decides. An entry is left out if each of
-// its units is at least as large as one that found no room in the same view.
-//
-//            on_no_room()                 due(), take()
-//   round ----------------> entry `next` --------------> round
-//             ^                |   |
-//             |                |   +-- release(): it would hold the queue, but its quota has no
-//   try_again(): a round of    |                  room; it goes back into line
-//   losers keeps the time      +-- on_view_changed(), pass_on(): whose turn it is
-//   since when they lack room
-//
-// Invariant. Entries are in the order in which they began to lack room. The time counts from the
-// round that first found no room for the unit, goes on while its claims are rejected, and starts
-// again if the agent is restarted.
-//
-// Complexity. A round costs O(entries * sizes known to lack room in this view).
-
 // `tasks` tasks with one constraint, each of which requests `request`, by dimension.
 struct UnitSize {
   static constexpr int64_t kNoConstraint = 0;
@@ -296,7 +272,30 @@ class UnitSizes {
   std::vector<uint8_t> constrains_;  // by preference set
 };
 
-// The units of one agent for which there was no room.
+// The units of one agent for which there was no room, and what happens behind them.
+//
+// Definitions. A unit is a task, or a gang. An entry is tasks of one round that found no room, with
+// the time since which they lack it. The queue is held if the first entry has lacked room for
+// head_of_line_us: nothing behind it is tried until it is placed.
+//
+// Turns. When the view has changed, the entries are tried again: each in turn, and then one batch
+// of the tasks behind them, before the next turn begins. So neither entries nor the tasks behind
+// them starve where the view changes faster than the agent decides. An entry is left out if each of
+// its units is at least as large as one that found no room in the same view.
+//
+//            on_no_room()                 due(), take()
+//   round ----------------> entry `next` --------------> round
+//             ^                |   |
+//             |                |   +-- release(): it would hold the queue, but its quota has no
+//   try_again(): a round of    |                  room; it goes back into line
+//   losers keeps the time      +-- on_view_changed(), pass_on(): whose turn it is
+//   since when they lack room
+//
+// Invariant. Entries are in the order in which they began to lack room. The time counts from the
+// round that first found no room for the unit, goes on while its claims are rejected, and starts
+// again if the agent is restarted.
+//
+// Complexity. A round costs O(entries * sizes known to lack room in this view).
 class SkippedUnits {
  public:
   // The time since which tasks lack room, for tasks that have not lacked room so far.

@@ -1,12 +1,4 @@
-// The worker pool: runs tasks by waiting for their ends, and reports those once per heartbeat.
-//
-//   TasksStarted   -> the tasks' ends go into the timer wheel; a timer at the earliest heartbeat
-//   HeartbeatDue   -> TasksFinished of all ends that are due; a timer at the next one with ends
-//   TasksCancelled -> these ends no longer count
-//
-// A task takes t, or preferred_permille/1000 of t on a preferred machine (ParSync section 6.4). The
-// pool is the only holder of true durations. Queues at the machines that protocols have (node
-// sides) are part of it: see parsync/core/participant.py for what they are notified of.
+// The worker pool, the tasks that it runs, and the wheel of their ends.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +33,6 @@ namespace agora {
 // insertion; take is O(entries taken * log + slots passed), plus entries of later laps found in a
 // passed slot. next_tick() is exact; it walks occupied slots through a bitmap, and falls back to
 // one pass over the entries when all lie a lap or more ahead.
-
 class TimerWheel {
  public:
   struct Entry {
@@ -142,7 +133,6 @@ class TimerWheel {
 };
 
 // What the worker pool runs: every task's true duration, and a timer wheel of ends.
-
 class RunningTasks {
  public:
   // duration_us: [tasks], -1 = never ends. preference: [tasks], sets of the catalog.
@@ -222,6 +212,15 @@ class RunningTasks {
   std::vector<uint8_t> preferred_;
 };
 
+// The worker pool: runs tasks by waiting for their ends, and reports those once per heartbeat.
+//
+//   TasksStarted   -> the tasks' ends go into the timer wheel; a timer at the earliest heartbeat
+//   HeartbeatDue   -> TasksFinished of all ends that are due; a timer at the next one with ends
+//   TasksCancelled -> these ends no longer count
+//
+// A task takes t, or preferred_permille/1000 of t on a preferred machine (ParSync section 6.4). The
+// pool is the only holder of true durations. Queues at the machines that protocols have (node
+// sides) are part of it: see parsync/core/participant.py for what they are notified of.
 class WorkerPool : public Participant {
  public:
   // protocol_of: of each agent. Node sides are asked in the order given. Throws as RunningTasks.

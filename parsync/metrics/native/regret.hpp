@@ -1,5 +1,5 @@
-// Regret of sampled transactions and instants, as the cell decides (parsync/metrics/kinds/regret.py says
-// what regret is).
+// Regret of sampled transactions and instants, as the cell decides
+// (parsync/metrics/kinds/regret.py says what regret is).
 //
 // What is looked at is known beforehand: moments open and close the settled part of each phase, and
 // name the instants at which the whole cell is looked at. They take effect before the first change

@@ -1,20 +1,4 @@
-// Adds up the rows of one table of measurements in one pass, as its metrics declare it.
-//
-// A fold is a program, made once per run and table: steps that compute a value for every row, and
-// sinks that change what is kept. It runs block by block, so that what a block needs stays in the
-// cache:
-//
-//   rows of a batch --> block of up to kBlock rows
-//                         1. steps, in the order of their declaration: columns widened to int64,
-//                            arithmetic and masks, slots, buckets, which rows are selected, and
-//                            places in the arrays that are kept
-//                         2. sinks, in the same order: selected rows are added to, compared with,
-//                            or stored in the arrays
-//
-// A step that is declared twice runs once. If it ran for some rows, it is not run again for rows
-// chosen from them. Steps check everything that a row can get wrong (indices, overflow), so a block
-// either counts as a whole or throws and changes nothing; blocks before it have counted. Sinks go
-// through the rows in their order, so sums of floats do not depend on the block's length.
+// Adding up tables of measurements: histogram buckets, windows, and the fold of a table.
 #pragma once
 
 #include <algorithm>
@@ -126,6 +110,23 @@ class GrowingCounts {
   virtual int64_t* counts(size_t name) = 0;
 };
 
+// Adds up the rows of one table of measurements in one pass, as its metrics declare it.
+//
+// A fold is a program, made once per run and table: steps that compute a value for every row, and
+// sinks that change what is kept. It runs block by block, so that what a block needs stays in the
+// cache:
+//
+//   rows of a batch --> block of up to kBlock rows
+//                         1. steps, in the order of their declaration: columns widened to int64,
+//                            arithmetic and masks, slots, buckets, which rows are selected, and
+//                            places in the arrays that are kept
+//                         2. sinks, in the same order: selected rows are added to, compared with,
+//                            or stored in the arrays
+//
+// A step that is declared twice runs once. If it ran for some rows, it is not run again for rows
+// chosen from them. Steps check everything that a row can get wrong (indices, overflow), so a block
+// either counts as a whole or throws and changes nothing; blocks before it have counted. Sinks go
+// through the rows in their order, so sums of floats do not depend on the block's length.
 class TableFold {
  public:
   static constexpr size_t kBlock = 512;

@@ -73,7 +73,7 @@ class BatchArrivals {
 };
 
 // When schedulers synchronise, and what: the sync policies of the optimistic protocol
-// (parsync/protocols/optimistic/sync/), with the same formulas.
+// (parsync/protocols/native/sync.hpp), with the same formulas.
 //
 // Events are numbered; the k-th time is computed from k, never accumulated. Staggered, event
 // k N + i is the k-th of scheduler i alone; in all other modes event k is everybody's. Everybody

@@ -133,7 +133,7 @@ class BoundSortingOut {
 };
 
 // Sync policies between Python and native code. The built-in ones are native, with classes in
-// Python (bind_sync.cpp); native code asks one of a user's as a PythonSyncPolicy.
+// Python (module.cpp); native code asks one of a user's as a PythonSyncPolicy.
 
 // A CheckedSyncPolicy (parsync/protocols/optimistic/sync.py), which throws the error of a
 // policy that breaks its contract. Used only while the interpreter's lock is held.

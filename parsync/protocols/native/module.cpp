@@ -166,7 +166,7 @@ void bind_round_planner(nb::module_& module) {
 }
 
 void bind_strategies(nb::module_& module) {
-  nb::class_<BoundStrategy>(module, "Strategy", "How an agent ranks partitions; strategies.hpp.")
+  nb::class_<BoundStrategy>(module, "Strategy", "How an agent ranks partitions; round_planner.hpp.")
       .def_static("fixed",
                   [](int ranking) { return BoundStrategy{FixedStrategy{ranking_of(ranking)}}; })
       .def_static("adaptive",

@@ -431,10 +431,8 @@ class SortingOut {
   std::vector<uint8_t> never_;
 };
 
-// Which unit holds the queue of an agent, since when, and how many tasks wait behind it: the rows
-// of the table `holds`.
-
-// Records those holds of one agent's queue that keep tasks waiting.
+// Records which unit holds the queue of an agent, since when, and how many tasks wait behind it
+// (the table `holds`), if it keeps tasks waiting.
 class QueueHolds {
  public:
   explicit QueueHolds(AgentLog& log) : log_(log) {}

@@ -13,10 +13,6 @@
 
 namespace agora {
 
-// Which partitions an agent refreshes, and when: the contract of a sync policy, as described in
-// parsync/protocols/optimistic/sync.py, and the built-in ones. Those of users are Python's
-// (bound_parts.hpp).
-
 // What an agent has seen since its last periodic synchronisation. Vectors are by partition.
 struct SyncFeedback {
   int64_t now_us;
@@ -28,6 +24,9 @@ struct SyncFeedback {
   std::vector<int64_t> used_permille;  // how much of the first resource is in use
 };
 
+// Which partitions an agent refreshes, and when: the contract of a sync policy, as described in
+// parsync/protocols/optimistic/sync.py, and the built-in ones. Those of users are Python's
+// (bound_parts.hpp).
 class SyncPolicy {
  public:
   SyncPolicy() = default;
@@ -55,6 +54,15 @@ class SyncPolicy {
   virtual void observe(const SyncFeedback& feedback) = 0;
 };
 
+// What a policy is made for: the agent `index` of the `agents` (N) of its sync set, with the gap G
+// and the number of partitions P. G leaves a microsecond for each agent and partition.
+struct SyncContext {
+  int64_t gap_us;
+  int64_t partitions;
+  int64_t index;
+  int64_t agents;
+};
+
 // The built-in sync policies. Their Python makers (parsync/protocols/optimistic/sync.py)
 // check that the gap and the partitions suit them, and give them their names.
 //
@@ -66,15 +74,6 @@ class SyncPolicy {
 // How stale views are on average under each: parsync/model/equations.py. Times are computed from k,
 // never accumulated, so that integer division loses nothing over a run; for times of more than 64
 // bits, due_us() and latest() throw std::overflow_error.
-
-// What a policy is made for: the agent `index` of the `agents` (N) of its sync set, with the gap G
-// and the number of partitions P. G leaves a microsecond for each agent and partition.
-struct SyncContext {
-  int64_t gap_us;
-  int64_t partitions;
-  int64_t index;
-  int64_t agents;
-};
 
 // The usual answers of a policy with periodic synchronisations and nothing else.
 class PeriodicSync : public SyncPolicy {

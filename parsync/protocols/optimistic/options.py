@@ -1,6 +1,6 @@
-"""What a group may choose under the optimistic protocol, and what its agents make of it: among it
-strategies, how an agent ranks partitions from one decision round to the next (ParSync section 5.2),
-and how long its rounds last.
+"""What a group may choose under the optimistic protocol, and what its agents make of it: the
+strategies by which an agent ranks partitions from one decision round to the next (ParSync section
+5.2), and how long its rounds last.
 """
 
 from __future__ import annotations

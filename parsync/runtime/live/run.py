@@ -64,7 +64,7 @@ class LiveOutcome:
         interrupted: By Ctrl-C.
         notes: Lines for the user.
         metrics: Of all actors, completed from the logs where one was restarted or lost
-            (recovery.py).
+            (recovered_measurements.py).
         journal_dir: Where the logs are.
         records_dir: Where the Parquet parts are; None if there are none.
         tick_us: The time between a host's regular steps.

@@ -21,17 +21,24 @@ from parsync.strict_model import RenamedOption
 def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command on these arguments (default: the process's) and exit with its status."""
     with warnings.catch_warnings():
-        warnings.simplefilter("once", RenamedOption)
-        warnings.showwarning = partial(_show, warnings.showwarning)
+        # Python's "once" says it again after any other catch_warnings.
+        warnings.simplefilter("always", RenamedOption)
+        warnings.showwarning = partial(_show, warnings.showwarning, set())
         sys.exit(command_line.run(app, arguments, "choose a smaller scale or a shorter duration"))
 
 
 def _show(
-    usual: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any
+    usual: Callable[..., None],
+    said: set[str],
+    message: Warning | str,
+    category: type[Warning],
+    *place: Any,
 ) -> None:
-    """Show a warning as Python does; one about the name of an option in a line of its own."""
+    """Show a warning as Python does; one about the name of an option once, in a line of its own."""
     if issubclass(category, RenamedOption):
-        print(f"note: {message}", file=sys.stderr)
+        if str(message) not in said:
+            said.add(str(message))
+            print(f"note: {message}", file=sys.stderr)
     else:
         usual(message, category, *place)
 

@@ -4,11 +4,13 @@ whatever the options are called."""
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from experiments.commands.run import app
@@ -156,6 +158,24 @@ def test_a_command_says_in_one_line_that_a_file_has_the_former_name(
         'note: gap_s under sync = "every_attempt" is now called retry_s; please rename it'
     )
     assert error.startswith("error: --hold: ")
+
+
+def test_a_former_name_is_said_once_though_others_catch_warnings_between(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    renamed = typer.Typer()
+
+    @renamed.command()
+    def read_twice() -> None:
+        for _ in range(2):
+            ProtocolChoice.model_validate(
+                {"kind": "optimistic", "sync": "every_attempt", "gap_s": 0.5}
+            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+
+    assert exit_status(renamed) == 0
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_the_demo_has_both_names() -> None:

@@ -211,8 +211,9 @@ class Store(Generic[F]):
         found = (self._read(key, keeps) for key, keeps in wanted.items())
         wrong = [kept for kept in found if isinstance(kept, str)]
         if wrong:
-            run = "runs" if len(wrong) == 1 else "run"
-            return f"{counted(len(wrong), 'kept run')} cannot be used and {run} again: {wrong[0]}."
+            verb = "is" if len(wrong) == 1 else "are"
+            number = counted(len(wrong), "kept run")
+            return f"{number} cannot be used and {verb} made again: {wrong[0]}."
         return ""
 
     def unknown(self, keys: Collection[str]) -> str:

@@ -6,7 +6,6 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 
-#include <optional>
 #include <stdexcept>
 #include <vector>
 

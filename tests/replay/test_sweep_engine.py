@@ -162,7 +162,7 @@ def test_a_kept_point_that_cannot_be_used_runs_again(
     kept = Store(tmp_path, SeedFigures)
     assert not kept.has(point.key())
     told = kept.unusable({point.key(): ()})
-    assert told.startswith(f"1 kept run cannot be used and runs again: {path}: ")
+    assert told.startswith(f"1 kept run cannot be used and is made again: {path}: ")
     assert list(run_points([point], Interruption(), keep=tmp_path)) == [(point, figures)]
     assert len(counting.ran) == 2
     list(run_points([point], Interruption(), keep=tmp_path))

@@ -126,7 +126,7 @@ def test_what_another_version_kept_is_made_again_and_said(
     for figures, ending in ((Sum, "json"), (NoneType, "npz")):
         later: KeptRuns[Any] = KeptRuns(Store(tmp_path / "kept", figures))
         told = later.unusable([with_arrays, ONE])
-        assert told.startswith("1 kept run cannot be used and runs again: ")
+        assert told.startswith("1 kept run cannot be used and is made again: ")
         assert f"5.{ending}: of another version of Agora (" in told
     totals([with_arrays], Store(tmp_path / "kept", Sum))
     assert ran == ["5", "5"]

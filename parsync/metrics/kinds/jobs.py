@@ -201,8 +201,23 @@ class JobMetric(NativeMetric):
         return {name: scope.sum(total) for name, total in self._totals[1].items()}
 
     def _totals_until(self, end_us: int) -> dict[str, Int64]:
-        """Sums over the jobs (and, for time, the tasks with preferences) of each agent and slot,
-        int64[agents, slots]. What has not ended is taken to run or to wait until end_us."""
+        """Sums over the jobs (and, for time, the tasks with preferences) of each agent and slot.
+        What has not ended is taken to run or to wait until end_us.
+
+        Returns: int64[agents, slots] each.
+            jobs: Jobs submitted.
+            committed: Jobs with all tasks committed.
+            jsd_us: Their summed delays: from the submission of the job to its last first commit.
+            uncommitted_us: Of the other jobs, the time from submission until end_us.
+            ending: Jobs that can end: all their tasks can.
+            finished: Jobs with all tasks ended.
+            jct_us, stet_us: Their summed JCT and STET (ParSync section 6.4).
+            unfinished_us: Of jobs that can end and have not, the time from submission to end_us.
+            unfinished_stet_us: Of the same, the execution time of those tasks that have ended.
+            prefers_us, preferred_us: Time that tasks with preferences ran, and on a preferred
+                machine.
+            lost_us: Time of allocations that were evicted or whose machine failed.
+        """
         cells = self.run.agents * self.run.slots
         arrivals, jobs = self._arrivals, len(self._index)
         task = np.flatnonzero(self._job_of >= 0)

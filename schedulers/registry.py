@@ -42,12 +42,12 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "best_fit": "schedulers.greedy.kinds:BEST_FIT",
         "first_fit": "schedulers.greedy.kinds:FIRST_FIT",
-        "flow_load_spreading": "schedulers.flow.scheduler:LOAD_SPREADING",
+        "flow_load_spreading": "schedulers.flow.kinds:LOAD_SPREADING",
         "load_spreading": "schedulers.greedy.kinds:LOAD_SPREADING",
         "mapreduce": "schedulers.mapreduce.scheduler:SPEC",
         "preempting": "schedulers.greedy.kinds:PREEMPTING",
         "preferred_first": "schedulers.greedy.kinds:PREFERRED_FIRST",
-        "quincy": "schedulers.flow.scheduler:QUINCY",
+        "quincy": "schedulers.flow.kinds:QUINCY",
         "random": "schedulers.greedy.kinds:RANDOM",
         "randomized_first_fit": "schedulers.greedy.kinds:RANDOMIZED_FIRST_FIT",
         "weighted_sampling": "schedulers.greedy.kinds:WEIGHTED_SAMPLING",
@@ -74,6 +74,8 @@ class SchedulerSpec:
             configuration sets another.
         capabilities: All that it can do and needs, whatever its options; none follows from another.
         further_capabilities: From validated options: those that it has besides.
+        options_for: The model of options that depend on other options: from `options` and what was
+            given. None: it is `options`.
     """
 
     kind: str
@@ -82,6 +84,7 @@ class SchedulerSpec:
     default_decision: DecisionClock
     capabilities: frozenset[Capability] = frozenset()
     further_capabilities: Callable[[Any], frozenset[Capability]] = _none
+    options_for: Callable[[Any, Mapping[str, Any]], type[BaseModel]] | None = None
 
     def with_options(self, options: BaseModel) -> SchedulerSpec:
         """The kind with all capabilities that these validated options give it."""
@@ -90,7 +93,10 @@ class SchedulerSpec:
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
-        return parse_options("scheduler kind", self.kind, self.options, options)
+        model = self.options
+        if self.options_for is not None:
+            model = self.options_for(model, options)
+        return parse_options("scheduler kind", self.kind, model, options)
 
 
 def _wrong(spec: SchedulerSpec) -> str:
@@ -109,6 +115,11 @@ def _wrong(spec: SchedulerSpec) -> str:
             ),
             ("capabilities", isinstance(capabilities, frozenset | set), "a set of Capability"),
             ("further_capabilities", callable(spec.further_capabilities), "a callable"),
+            (
+                "options_for",
+                spec.options_for is None or callable(spec.options_for),
+                "a callable or None",
+            ),
         ),
     )
     return wrong or unknown_member("capability", spec.capabilities, Capability)

@@ -7,18 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from pydantic import PrivateAttr
 
-from schedulers.flow.scheduler import (
-    FlowScheduler,
-    LoadSpreadingOptions,
-    QuincyOptions,
-    build_load_spreading,
-    build_quincy,
-)
+from schedulers.flow.scheduler import FlowScheduler
 from schedulers.interface import SchedulerEnvironment
 from schedulers.prices.interface import SlotPriceEstimator, SlotPrices
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
 from shared_state.view import ClusterView
+from tests.flow_world import LoadSpreadingOptions, QuincyOptions, build_load_spreading, build_quincy
 
 
 @dataclass

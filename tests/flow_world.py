@@ -10,13 +10,9 @@ from numpy.typing import NDArray
 from ortools.graph.python import min_cost_flow
 from scipy.optimize import linear_sum_assignment
 
-from schedulers.flow.scheduler import (
-    FlowScheduler,
-    LoadSpreadingOptions,
-    QuincyOptions,
-    build_load_spreading,
-    build_quincy,
-)
+from schedulers.flow.kinds import LoadSpreadingFlowOptions, build
+from schedulers.flow.options import FlowOptions, options_with_policy
+from schedulers.flow.scheduler import FlowScheduler
 from schedulers.interface import (
     ChangeKind,
     PartitionRanking,
@@ -34,6 +30,11 @@ from shared_state.view import ClusterView
 
 FLOW, RIVAL = 0, 1
 FORBIDDEN = 1 << 40
+
+# A kind of flow scheduler with the policy in its name
+QuincyOptions = options_with_policy(FlowOptions, {})
+LoadSpreadingOptions = options_with_policy(LoadSpreadingFlowOptions, {})
+build_quincy = build_load_spreading = build
 
 
 def slot_cell(machines: int, slots: int, rack_size: int) -> CellSpec:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedulers import _native
-from schedulers.flow.policies import TaskArcs
+from schedulers.flow.policies.interface import TaskArcs
 from schedulers.objective import placement_cost
 from shared_state.random import Stream
 from shared_state.tasks import Int32, Int64, PreferenceCatalog, TaskBatch

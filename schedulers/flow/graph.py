@@ -27,7 +27,7 @@ from flowsolver.solution import describe_cut
 from schedulers import _native
 from schedulers.flow.extraction import AggregatorFlow, flow_placements
 from schedulers.flow.machine_arcs import MachineArcs, SlotPricing, SlotState
-from schedulers.flow.policies import (
+from schedulers.flow.policies.interface import (
     UNBOUNDED,
     AggregatorArcs,
     MachineLoad,

@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 
 from schedulers import _native
 from schedulers.flow.extraction import NO_SLOT_PRICES, PricedSlots
-from schedulers.flow.policies import (
+from schedulers.flow.policies.interface import (
     MAX_COST,
     UNKNOWN_COST,
     AggregatorArcs,

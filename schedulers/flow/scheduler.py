@@ -5,8 +5,7 @@ It sees the cell as its rivals do: a view as of its last sync. Its claims may be
 rejected task waits again, and the view shows the machine full, so the next round places it
 elsewhere. A round's cost follows what changed since the last.
 
-Below it stand the kinds of flow scheduler: a policy each, their options, and their lines for the
-registry.
+kinds.py has the kinds of flow scheduler.
 """
 
 from __future__ import annotations
@@ -14,23 +13,21 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from operator import attrgetter, mul
 from time import perf_counter_ns
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field
 
 from flowsolver import Certificate
-from schedulers.decision_clock import PS_PER_OPERATION, Counted
+from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.flow.extraction import fit_together, in_whole_gangs, place_singly
 from schedulers.flow.graph import FlowGraph
 from schedulers.flow.machine_arcs import SlotPricing, SlotState
-from schedulers.flow.policies import LoadSpreading, MachineLoad, Policy, Quincy, TimePrice
+from schedulers.flow.options import FlowOptions
+from schedulers.flow.policies.interface import MachineLoad, Policy
 from schedulers.flow.solver_graph import UNSCHEDULED, TaskNodeState, TaskState, TaskTable
 from schedulers.interface import (
     NO_REASON,
     NONE,
-    Capability,
     ChangeKind,
     PendingReason,
     Plan,
@@ -38,40 +35,12 @@ from schedulers.interface import (
     SchedulerEnvironment,
     TaskChanges,
 )
-from schedulers.objective import refuse_constraints
 from schedulers.prices.interface import LearnsPotentials, SharesDemand
-from schedulers.prices.registry import PriceMode, PriceOptions
-from schedulers.registry import SchedulerSpec
+from schedulers.prices.registry import PriceMode
 from schedulers.units import FlowUnit, fits_somewhere, units_in
 from shared_state.random import Stream
 from shared_state.tasks import NO_GANG, Int64, TaskBatch, fits
 from shared_state.view import ClusterView
-
-
-class FlowOptions(PriceOptions):
-    """The options that all policies share, those of slot prices among them.
-
-    The price of leaving a task waiting rises by wait_cost per wait_quantum_us. Unset, policies that
-    place by the workload's costs take the workload's price.
-
-    Attributes:
-        preemption: Whether running tasks stay in the graph, and may be evicted for others or to be
-            placed better; an evicted task starts over.
-        certify_every: Rounds between checks of the whole optimality certificate (what a round
-            touched is checked in that round).
-        repairs: Tasks per round, at most, that are placed one at a time because the flow cannot
-            express what they request (only when requests differ).
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-    has_potentials: ClassVar[bool] = True
-
-    wait_cost: int | None = Field(None, ge=0, le=1_000_000)
-    wait_quantum_us: int | None = Field(None, ge=1)
-    preemption: bool = False
-    certify_every: int = Field(64, ge=1)
-    repairs: int = Field(64, ge=0)
-
 
 _RUNNING = (ChangeKind.COMMITTED, ChangeKind.ADOPTED)
 
@@ -515,105 +484,3 @@ def orders_beyond_cache(size: int) -> int:
     """Binary orders of magnitude by which a graph of `size` nodes and arcs is too large for the
     cache."""
     return max(0, size.bit_length() - CACHED_BITS)
-
-
-# The scheduler counts its work weighted, in units of 100 ns on the machine of the calibration
-# (RoundWork): 200 stands for a machine half as fast.
-DECISION = Counted(ns_per_operation=100)
-# A round re-optimises the graph of all tasks, waiting and running: it needs to know what became of
-# each, takes long, and how long cannot be told before.
-CAPABILITIES = frozenset(
-    {
-        Capability.KEEPS_PENDING,
-        Capability.EVICTS,
-        Capability.WANTS_ENDS,
-        Capability.WAITS_FOR_OUTCOME,
-        Capability.PLANS_WHOLE_QUEUE,
-        Capability.OWN_PROCESS,
-        Capability.MEASURED_WHEN_LIVE,
-    }
-)
-
-
-class QuincyOptions(FlowOptions):
-    """Options of Quincy's policy.
-
-    Attributes:
-        may_wait: Whether a task waits while that costs less than its best free place. If not, a
-            task is placed whenever there is room.
-        max_task_arcs: A preference set of more machines and racks than this gets an aggregator that
-            its tasks share.
-        patience_s: How long after its submission a task may wait at no cost for one of its
-            preferred machines. Afterwards waiting costs as if patience_s were 0.
-    """
-
-    may_wait: bool = False
-    max_task_arcs: int = Field(16, ge=0)
-    patience_s: float = Field(0.0, ge=0, le=1e6, allow_inf_nan=False)
-
-
-class LoadSpreadingOptions(FlowOptions):
-    """Options of load spreading.
-
-    Attributes:
-        step_cost: What each task already on a machine adds to the cost of the next.
-        unscheduled_cost: Of a task left waiting.
-        levels: Arcs to a machine, at most.
-    """
-
-    step_cost: int = Field(100, ge=0, le=1_000_000)
-    unscheduled_cost: int = Field(1_000_000, ge=0, le=1_000_000_000)
-    levels: int = Field(32, ge=1)
-
-
-def _wait_price(options: FlowOptions, otherwise: TimePrice) -> TimePrice:
-    cost = otherwise.cost if options.wait_cost is None else options.wait_cost
-    quantum_us = (
-        otherwise.quantum_us if options.wait_quantum_us is None else options.wait_quantum_us
-    )
-    return TimePrice(cost, quantum_us)
-
-
-def build_quincy(options: QuincyOptions, environment: SchedulerEnvironment) -> FlowScheduler:
-    catalog = environment.catalog
-    price = _wait_price(options, TimePrice(catalog.wait_cost, catalog.wait_quantum_us))
-    policy = Quincy(
-        environment.cell,
-        catalog,
-        options.max_task_arcs,
-        price,
-        options.may_wait,
-        round(options.patience_s * 1e6),
-    )
-    return FlowScheduler(policy, options, environment)
-
-
-def build_load_spreading(
-    options: LoadSpreadingOptions, environment: SchedulerEnvironment
-) -> FlowScheduler:
-    refuse_constraints(environment.catalog, "flow_load_spreading")
-    price = _wait_price(options, Policy.wait_price)
-    policy = LoadSpreading(options.step_cost, options.unscheduled_cost, options.levels, price)
-    return FlowScheduler(policy, options, environment)
-
-
-def further_capabilities(options: FlowOptions) -> frozenset[Capability]:
-    return options.further_capabilities
-
-
-QUINCY = SchedulerSpec(
-    "quincy",
-    QuincyOptions,
-    build_quincy,
-    default_decision=DECISION,
-    capabilities=CAPABILITIES,
-    further_capabilities=further_capabilities,
-)
-LOAD_SPREADING = SchedulerSpec(
-    "flow_load_spreading",
-    LoadSpreadingOptions,
-    build_load_spreading,
-    default_decision=DECISION,
-    capabilities=CAPABILITIES,
-    further_capabilities=further_capabilities,
-)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from flowsolver import FlowNetwork, IncrementalSolver
 from schedulers import _native
-from schedulers.flow.policies import TaskArcs
+from schedulers.flow.policies.interface import TaskArcs
 from shared_state.tasks import Int32, Int64, TaskBatch
 
 NO_ROW = -1

@@ -21,7 +21,6 @@ import pytest
 from ortools.graph.python import min_cost_flow
 
 from flowsolver import FlowNetwork
-from schedulers.flow.scheduler import QuincyOptions, build_quincy
 from schedulers.interface import (
     ChangeKind,
     PartitionRanking,
@@ -35,6 +34,7 @@ from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import Transaction
 from shared_state.view import ClusterView
+from tests.flow_world import QuincyOptions, build_quincy
 
 MACHINES, SLOTS, RACK = 12_477, 13, 30
 PARTITIONS = 8

@@ -20,15 +20,7 @@ from dataclasses import astuple, dataclass, fields
 import numpy as np
 
 from experiments.workloads.synthetic import SyntheticOptions, generate
-from schedulers.flow.scheduler import (
-    WEIGHTS_PS,
-    FlowScheduler,
-    LoadSpreadingOptions,
-    QuincyOptions,
-    RoundWork,
-    build_load_spreading,
-    build_quincy,
-)
+from schedulers.flow.scheduler import WEIGHTS_PS, FlowScheduler, RoundWork
 from schedulers.interface import (
     ChangeKind,
     PartitionRanking,
@@ -44,6 +36,7 @@ from shared_state.transaction import Transaction
 from shared_state.view import ClusterView
 from tests.benchmarks.bench_flow_round import csr
 from tests.benchmarks.fitting import Samples
+from tests.flow_world import LoadSpreadingOptions, QuincyOptions, build_load_spreading, build_quincy
 
 REPEATS = 3
 RACK = 40

@@ -9,12 +9,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedulers.flow.scheduler import (
-    LoadSpreadingOptions,
-    QuincyOptions,
-    build_load_spreading,
-    build_quincy,
-)
 from schedulers.interface import SchedulerEnvironment
 from shared_state.partition import Partitioning
 from shared_state.random import Stream
@@ -24,7 +18,11 @@ from tests.flow_world import (
     FLOW,
     RIVAL,
     FlowWorld,
+    LoadSpreadingOptions,
+    QuincyOptions,
     assignment_optimum,
+    build_load_spreading,
+    build_quincy,
     catalog_of,
     cell_of,
     slot_cell,

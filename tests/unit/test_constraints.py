@@ -136,7 +136,7 @@ def test_no_task_of_a_run_is_where_it_may_not_be(kind: str, options: dict[str, A
 @pytest.mark.parametrize(
     ("kind", "options", "what"),
     [
-        ("flow_load_spreading", {}, "flow_load_spreading"),
+        ("flow_load_spreading", {}, "load_spreading"),
         ("random", {"prices": "implied"}, "slot prices"),
         ("quincy", {"prices": "implied"}, "slot prices"),
     ],

@@ -14,7 +14,7 @@ from schedulers.flow.extraction import (
     flow_placements,
     place_singly,
 )
-from schedulers.flow.policies import TaskArcs, to_aggregator
+from schedulers.flow.policies.interface import TaskArcs, to_aggregator
 from shared_state.partition import Partitioning
 from shared_state.tasks import Int64, PreferenceCatalog
 from shared_state.transaction import PartitionDelta

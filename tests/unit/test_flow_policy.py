@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from schedulers.flow.policies import (
+from schedulers.flow.options import FlowOptions
+from schedulers.flow.policies.interface import (
     AggregatorArcs,
     MachineLoad,
     Policy,
@@ -15,7 +16,7 @@ from schedulers.flow.policies import (
     TaskArcs,
     to_aggregator,
 )
-from schedulers.flow.scheduler import FlowOptions, FlowScheduler
+from schedulers.flow.scheduler import FlowScheduler
 from schedulers.interface import SchedulerEnvironment
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch

@@ -14,14 +14,14 @@ from schedulers import registry
 from schedulers.conformance import check_conformance
 from schedulers.flow import machine_arcs
 from schedulers.flow.extraction import place_singly
-from schedulers.flow.policies import (
+from schedulers.flow.policies.interface import (
     MAX_COST,
     AggregatorArcs,
     MachineLoad,
     PolicyError,
-    Quincy,
     join_arcs,
 )
+from schedulers.flow.policies.quincy import Quincy
 from schedulers.interface import PendingReason
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog

@@ -14,13 +14,7 @@ from experiments.workloads.input_data import input_catalog
 from schedulers import registry
 from schedulers.conformance import check_conformance
 from schedulers.decision_clock import PS_PER_OPERATION
-from schedulers.flow.scheduler import (
-    WEIGHTS_PS,
-    LoadSpreadingOptions,
-    QuincyOptions,
-    RoundWork,
-    build_load_spreading,
-)
+from schedulers.flow.scheduler import WEIGHTS_PS, RoundWork
 from schedulers.flow.solver_graph import NO_ROW, TaskState, TaskTable
 from schedulers.interface import ChangeKind, PendingReason
 from shared_state.random import Stream
@@ -29,6 +23,9 @@ from tests.flow_world import (
     FLOW,
     LOCAL,
     FlowWorld,
+    LoadSpreadingOptions,
+    QuincyOptions,
+    build_load_spreading,
     catalog_of,
     environment,
     placed,

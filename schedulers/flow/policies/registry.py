@@ -1,0 +1,62 @@
+"""Every policy by name: the project's, and those of installed packages.
+
+A new policy is one file with a SPEC and one line: in BUILT_IN below, or in another package's
+metadata,
+
+    [project.entry-points."agora.flow_policies"]
+    my_policy = "my_package.my_module:SPEC"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel
+
+from schedulers.entry_points import EntryPointGroup, is_model, wrong_field
+from schedulers.flow.policies.interface import Policy
+from schedulers.interface import SchedulerEnvironment
+
+ENTRY_POINTS = "agora.flow_policies"
+
+BUILT_IN: Mapping[str, str] = MappingProxyType(
+    {
+        "load_spreading": "schedulers.flow.policies.load_spreading:SPEC",
+        "quincy": "schedulers.flow.policies.quincy:SPEC",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySpec:
+    """A policy that flow schedulers can have.
+
+    Attributes:
+        kind: Its name, as the option `policy` of flow schedulers and entry points give it.
+        options: A pydantic model of its own options. A flow scheduler's options are these and those
+            of its kind in one table, so none has the name of one of FlowOptions.
+        build: Creates a policy from validated options, which also have those of the scheduler
+            (FlowOptions).
+    """
+
+    kind: str
+    options: type[BaseModel]
+    build: Callable[[Any, SchedulerEnvironment], Policy]
+
+
+def _wrong(spec: PolicySpec) -> str:
+    """What is wrong with the fields of a spec, "" if nothing."""
+    return wrong_field(
+        spec,
+        (
+            ("options", is_model(spec.options), "a BaseModel"),
+            ("build", callable(spec.build), "a callable"),
+        ),
+    )
+
+
+_GROUP = EntryPointGroup("flow policy", ENTRY_POINTS, BUILT_IN, PolicySpec, _wrong)
+kinds, names, get = _GROUP.kinds, _GROUP.names, _GROUP.get

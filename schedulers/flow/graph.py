@@ -358,9 +358,7 @@ class FlowGraph:
         if len(stale):
             self._aggregators.refresh(stale, load, stream)
 
-    def _refresh_tasks(
-        self, table: TaskTable, load: MachineLoad, now_us: int, stream: int
-    ) -> None:
+    def _refresh_tasks(self, table: TaskTable, load: MachineLoad, now_us: int, stream: int) -> None:
         task = as_int64(self._policy, self._policy.stale_tasks(), "stale_tasks")
         if len(task) == 0:
             return

@@ -249,7 +249,9 @@ class MachineArcs:
         self._sink = sink
         self._elsewhere_only = pricing is not None and pricing.elsewhere_only
         self.replaces_inner = (
-            pricing is not None and pricing.elsewhere_only and pricing.policy.one_arc_elsewhere
+            pricing is not None
+            and pricing.elsewhere_only
+            and pricing.policy.one_arc_elsewhere
             # Priced arcs are opened once.
             and not pricing.policy.overrides("stale_aggregators")
             and not pricing.policy.overrides("machine_arc_cost")

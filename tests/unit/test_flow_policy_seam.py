@@ -3,10 +3,7 @@ the cost of one that is built anew from what the policy says then, by OR-tools."
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ortools.graph.python import min_cost_flow
@@ -17,10 +14,8 @@ from schedulers.flow.policies.interface import (
     MachineLoad,
     ObservedCell,
     Policy,
-    PolicyError,
     TaskArcs,
     TimePrice,
-    to_aggregator,
 )
 from schedulers.flow.scheduler import FlowScheduler
 from schedulers.flow.solver_graph import TaskNodeState

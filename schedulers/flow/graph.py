@@ -22,9 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsolver import Certificate, Stats, Status
+from flowsolver import Certificate, IncrementalSolver, Stats, Status
 from flowsolver.solution import describe_cut
 from schedulers import _native
+from schedulers.flow.early_end import RoutedPart, routed_part
 from schedulers.flow.extraction import AggregatorFlow, flow_placements
 from schedulers.flow.machine_arcs import MachineArcs, SlotPricing, SlotState
 from schedulers.flow.policies.interface import (
@@ -343,10 +344,19 @@ class FlowGraph:
         solver: Its solver.
         tasks: How many have a node in it.
         joined: How many of them joined in the current round.
+        unrouted: How many of them the last solve gave no way to a machine or to waiting; 0 unless
+            it ended early.
     """
 
     def __init__(
-        self, policy: Policy, machines: int, preemption: bool, pricing: SlotPricing | None = None
+        self,
+        policy: Policy,
+        machines: int,
+        preemption: bool,
+        pricing: SlotPricing | None = None,
+        *,
+        migration: bool = True,
+        solver: IncrementalSolver | None = None,
     ) -> None:
         """
         Args:
@@ -354,15 +364,22 @@ class FlowGraph:
             machines: Of the cell.
             preemption: Whether running tasks stay in the graph.
             pricing: How slot prices count, if there are any.
+            migration: Whether they may be placed on other machines.
+            solver: An empty one; None: one of the solver's default algorithm.
         """
-        self.arcs = SolverGraph()
+        self.arcs = SolverGraph(solver)
         self.solver = self.arcs.solver
         self._policy = policy
         self._pricing = pricing
         self._preemption = preemption
+        self._migration = migration
         self._machines = machines
         self.tasks = 0
         self.joined = 0
+        self.unrouted = 0
+        # what of an unfinished flow can be placed, and the rows of its tasks
+        self._part: tuple[Int64, RoutedPart] | None = None
+        self._flow_is_whole = True  # that was taken in last
         self._sink_node = self.arcs.add_nodes(1)
         self._sink = int(self._sink_node[0])
         self._machine_arcs = MachineArcs(self.arcs, self._sink, machines, pricing, preemption)
@@ -412,15 +429,78 @@ class FlowGraph:
         table.end_update()
         self.solver.set_supply(self._sink_node, np.array([-self.tasks], np.int64))
 
-    def solve(self, table: TaskTable) -> None:
-        """Re-optimise, and take in what flow has changed."""
-        status = self.solver.resolve()
+    def solve(
+        self, table: TaskTable, max_operations: int | None = None, places_when_stopped: bool = True
+    ) -> None:
+        """Re-optimise, and take in what flow has changed.
+
+        Args:
+            table: The tasks.
+            max_operations: Counted operations of the solver after which it ends early.
+            places_when_stopped: Whether its flow is of use then. If not, no task is routed.
+        """
+        status = self.solver.resolve(max_operations=max_operations)
+        inner_flow = self._aggregators.inner.flow
+        self._part = None
+        self.unrouted = 0
+        if status == Status.BUDGET:
+            self._flow_is_whole = False
+            self._take_part(table, places_when_stopped)
+            return
         if status != Status.OPTIMAL:
             raise RuntimeError(
                 f"{self._policy.name}: the flow problem was left {status.name}"
                 f"{self._infeasibility(table)}"
             )
-        self.arcs.take_flow(self._aggregators.inner.flow)
+        if self._flow_is_whole:
+            self.arcs.take_flow(inner_flow)
+        else:
+            self.arcs.take_whole_flow(self.solver.flow(), inner_flow)
+            self._flow_is_whole = True
+
+    def _take_part(self, table: TaskTable, places: bool) -> None:
+        """Take in the part of an unfinished flow that can be placed, if `places`."""
+        rows = np.flatnonzero(table.node_state != TaskNodeState.NONE)
+        inner = self._aggregators.inner
+        if not places:
+            none = np.zeros(0, np.int64)
+            self._part = none, RoutedPart(none.astype(bool), np.zeros(len(inner.flow), np.int64))
+            self.unrouted = len(rows)
+            return
+        reached = self.solver.flow_reached()
+        self.arcs.take_whole_flow(reached, inner.flow)
+        hop = self.arcs.next_hop(rows)
+        sent = (hop != NO_ARC) & (reached[hop] > 0)
+        head = np.full(len(rows), UNSCHEDULED)
+        head[sent] = self.arcs.destination(rows[sent])
+        into_sink = self._machine_arcs.into_sink(reached)
+        runs = table.node_state[rows] == TaskNodeState.RUNNING
+        stays = runs & ~sent  # for lack of a way, so that it keeps its place
+        while True:
+            keeps = np.bincount(table.machine[rows[stays]], minlength=self._machines)
+            room = np.clip(self._machine_arcs.room - keeps, 0, into_sink)
+            routed = sent & ~stays
+            placed = np.flatnonzero(routed & (head != UNSCHEDULED))
+            part = routed_part(
+                head[placed], inner.tail, inner.head, inner.flow, room, len(self._aggregators.node)
+            )
+            routed[placed] = part.task
+            if np.array_equal(runs & ~routed, stays):
+                break
+            stays |= runs & ~routed
+        self._part = rows[routed], part
+        self.unrouted = self.tasks - int(np.count_nonzero(routed))
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether the last solve did."""
+        return self._part is not None
+
+    def is_routed(self, row: Int64) -> NDArray[np.bool_]:
+        """Whether the last solve gave these tasks (rows, int64[n]) a way: bool[n]."""
+        if self._part is None:
+            return np.ones(len(row), bool)
+        return np.isin(row, self._part[0])
 
     def _infeasibility(self, table: TaskTable) -> str:
         """Describe an INFEASIBLE solve: what the cut proves, and which tasks are on its side."""
@@ -469,12 +549,16 @@ class FlowGraph:
             head,
             table.requests(row),
             arcs,
-            self._aggregators.flow(),
+            self._flow_of_aggregators(),
             room,
             stream,
             self._machine_arcs.priced(self._aggregators.inner.is_priced),
         )
         return chosen
+
+    def _flow_of_aggregators(self) -> AggregatorFlow:
+        flow = self._aggregators.flow()
+        return flow if self._part is None else flow._replace(flow=self._part[1].flow)
 
     def potentials(self) -> tuple[Int64, int]:
         """The potentials of machines (int64[M]) and of the sink after the last solve, as in
@@ -548,10 +632,19 @@ class FlowGraph:
         )
         cost = base - self._progress_price(table, row, now_us)
         check_costs(self._policy, cost, "out of a task")
+        if not self._migration:
+            self._close_other_machines(row)
         arc = self.arcs.add_task_arcs(
             row, table.node[row], machine, self._machine_arcs.node[machine], cost
         )
         table.set_running_arc(row, arc, base)
+
+    def _close_other_machines(self, row: Int64) -> None:
+        """Leave tasks that begin to run only their running arc and the one to U_j."""
+        arc, arcs = self.arcs.arcs_of(row)
+        to_machines = arc[arcs.head != UNSCHEDULED]
+        self.solver.set_capacity(to_machines, np.zeros(len(to_machines), np.int64))
+        self.arcs.altered += len(to_machines)
 
     def _price_running_arcs(self, table: TaskTable, now_us: int) -> None:
         quantum = now_us // self._policy.progress_price.quantum_us

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from schedulers.decision_clock import Counted
-from schedulers.flow.options import FlowOptions, options_with_policy
+from schedulers.flow.options import Algorithms, FlowOptions, options_with_policy
 from schedulers.flow.policies import registry as policies
 from schedulers.flow.scheduler import FlowScheduler
 from schedulers.interface import Capability, SchedulerEnvironment
@@ -33,6 +35,36 @@ class LoadSpreadingFlowOptions(FlowOptions):
     policy: str = "load_spreading"
 
 
+class FirmamentOptions(FlowOptions):
+    """Options of Firmament, with the settings of its paper (OSDI 2016; docs/firmament.md has each
+    with its source).
+
+    Attributes:
+        algorithm: Relaxation races incremental cost scaling (section 6.1).
+        preemption, migration: Every round reconsiders what runs (sections 3.1 and 3.3).
+    """
+
+    of_policy = MappingProxyType({"may_wait": True})
+
+    algorithm: Algorithms = ("relaxation", "cost_scaling")
+    preemption: bool = True
+
+
+class QuincySchedulerOptions(FlowOptions):
+    """Options of Quincy, with the settings of its paper (SOSP 2009; docs/firmament.md has each with
+    its source).
+
+    Attributes:
+        algorithm: Cost scaling (section 4.3).
+        preemption, migration: On, as in the variant that the paper's conclusions rest on.
+    """
+
+    of_policy = MappingProxyType({"may_wait": True})
+
+    algorithm: Algorithms = ("cost_scaling",)
+    preemption: bool = True
+
+
 def build(options: FlowOptions, environment: SchedulerEnvironment) -> FlowScheduler:
     """A flow scheduler with the policy that its options name."""
     policy = policies.get(options.policy).build(options, environment)
@@ -40,24 +72,28 @@ def build(options: FlowOptions, environment: SchedulerEnvironment) -> FlowSchedu
 
 
 def further_capabilities(options: FlowOptions) -> frozenset[Capability]:
-    return options.further_capabilities
+    """What these options give a flow scheduler besides CAPABILITIES."""
+    found = set(options.further_capabilities)
+    if len(options.algorithm) > 1:
+        found.add(Capability.RACES)
+        if not options.deterministic:
+            found.add(Capability.DEPENDS_ON_TIMING)
+    return frozenset(found)
 
 
-QUINCY = SchedulerSpec(
-    "quincy",
-    FlowOptions,
-    build,
-    default_decision=DECISION,
-    capabilities=CAPABILITIES,
-    further_capabilities=further_capabilities,
-    options_for=options_with_policy,
-)
-LOAD_SPREADING = SchedulerSpec(
-    "flow_load_spreading",
-    LoadSpreadingFlowOptions,
-    build,
-    default_decision=DECISION,
-    capabilities=CAPABILITIES,
-    further_capabilities=further_capabilities,
-    options_for=options_with_policy,
-)
+def _kind(name: str, options: type[FlowOptions]) -> SchedulerSpec:
+    return SchedulerSpec(
+        name,
+        options,
+        build,
+        default_decision=DECISION,
+        capabilities=CAPABILITIES,
+        further_capabilities=further_capabilities,
+        options_for=options_with_policy,
+    )
+
+
+FLOW = _kind("flow", FlowOptions)
+FIRMAMENT = _kind("firmament", FirmamentOptions)
+QUINCY = _kind("quincy", QuincySchedulerOptions)
+LOAD_SPREADING = _kind("flow_load_spreading", LoadSpreadingFlowOptions)

@@ -17,8 +17,9 @@ from time import perf_counter_ns
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsolver import Certificate
+from flowsolver import Certificate, FlowNetwork, IncrementalSolver
 from schedulers.decision_clock import PS_PER_OPERATION
+from schedulers.flow.early_end import PLACES_WHEN_STOPPED
 from schedulers.flow.extraction import fit_together, in_whole_gangs, place_singly
 from schedulers.flow.graph import FlowGraph
 from schedulers.flow.machine_arcs import SlotPricing, SlotState
@@ -70,7 +71,18 @@ class FlowScheduler:
             policy = pricing.policy
         self._policy = policy
         self._prices_are_paid = pricing is not None and options.price_mode is PriceMode.PAID
-        self.graph = FlowGraph(policy, machines, options.preemption, pricing)
+        racers = options.algorithm
+        self.graph = FlowGraph(
+            policy,
+            machines,
+            options.preemption,
+            pricing,
+            migration=options.migration,
+            solver=IncrementalSolver(
+                FlowNetwork(), racers, deterministic=options.deterministic
+            ),
+        )
+        self._places_when_stopped = racers[0] in PLACES_WHEN_STOPPED
         self._typical = FlowUnit(dimensions)
         self._total = np.zeros(machines, np.int64)  # units an empty machine holds
         self._limit = environment.cell.limit
@@ -99,14 +111,15 @@ class FlowScheduler:
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         begin_ns = perf_counter_ns()
+        self._rounds += 1
         self.table.offer(tasks)
         load = self._load(view)
         slots = self._price_slots(tasks, view, load, context.now_us)
         self.graph.update(self.table, load, context.now_us, context.stream, slots)
         graph_ns = perf_counter_ns()
-        self.graph.solve(self.table)
-        certificate = self._certify()
-        if self._learner is not None:
+        self.graph.solve(self.table, self._options.max_operations, self._places_when_stopped)
+        certificate = None if self.graph.ended_early else self._certify()
+        if self._learner is not None and certificate is not None:
             self._learner.learn_potentials(*self.graph.potentials(), context.now_us)
         solve_ns = perf_counter_ns()
         row, machine, evict, figures = self._extract(view, context)
@@ -122,6 +135,7 @@ class FlowScheduler:
             "arcs_scanned": self.work.scanned,
             "nodes": self.graph.solver.num_nodes,
             "arcs": self.graph.solver.num_arcs,
+            "unrouted": self.graph.unrouted,
         }
         return Plan(
             task=claims.task,
@@ -172,7 +186,6 @@ class FlowScheduler:
 
     def _certify(self) -> Certificate:
         """Prove the round's flow optimal."""
-        self._rounds += 1
         certificate = self.graph.certificate(whole=self._rounds % self._options.certify_every == 0)
         if not certificate.ok:
             raise RuntimeError(
@@ -180,12 +193,12 @@ class FlowScheduler:
             )
         return certificate
 
-    def _count(self, certificate: Certificate, figures: dict[str, int]) -> RoundWork:
+    def _count(self, certificate: Certificate | None, figures: dict[str, int]) -> RoundWork:
         graph, solve, machines = self.graph, self.graph.work, self._cell.machines
         size = graph.size
         removed = self._size + graph.arcs.added - size
         self._size = size
-        certified = certificate.arcs_checked
+        certified = 0 if certificate is None else certificate.arcs_checked
         touched = (
             graph.arcs.added
             + removed
@@ -221,7 +234,9 @@ class FlowScheduler:
         Moves the tasks' states on."""
         table = self.table
         waiting = table.waiting()
-        row, head = self.graph.arcs.sent(waiting)
+        ended_early = self.graph.ended_early
+        routed = waiting[self.graph.is_routed(waiting)] if ended_early else waiting
+        row, head = self.graph.arcs.sent(routed)
         if self._options.preemption:
             machine, migrated, preempted, free = self._move_running(row, head, view, context)
         else:
@@ -232,11 +247,13 @@ class FlowScheduler:
         if oversubscribed:
             row, machine = row[fit], machine[fit]
         tried = repaired = 0
-        if not self._typical.exact:
+        if not self._typical.exact and not ended_early:
             row, machine, tried, repaired = self._repair(waiting, row, machine, free, context)
         whole = in_whole_gangs(table.gangs(row), table.gangs(waiting))
         held_back = len(row) - int(np.count_nonzero(whole))
-        if held_back:
+        if held_back and ended_early:
+            row, machine = row[whole], machine[whole]
+        elif held_back:
             row, machine, more_tried, more = self._without_torn(
                 waiting, row[whole], machine[whole], free, context
             )
@@ -269,7 +286,7 @@ class FlowScheduler:
         that it would have wait; and what is free without both, int64[M, R]."""
         table, graph = self.table, self.graph
         running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
-        stays = graph.stays(table, running)
+        stays = graph.stays(table, running) | ~graph.is_routed(running)
         moved, staying = running[~stays], table.machine[running[stays]]
         moved_to = graph.arcs.destination(moved)
         on = moved_to != UNSCHEDULED
@@ -387,7 +404,8 @@ class FlowScheduler:
         """Whether the flow leaves these waiting tasks unplaced although any place costs less than
         waiting does, but for the price of its slot: bool[n]."""
         tasks = self.table.batch(row)
-        unplaced = self.graph.arcs.destination(row) == UNSCHEDULED
+        unplaced = self.graph.is_routed(row)
+        unplaced[unplaced] = self.graph.arcs.destination(row[unplaced]) == UNSCHEDULED
         waits: NDArray[np.bool_] = unplaced & (
             self._policy.cost_anywhere(tasks) < self.graph.wait_cost(tasks, now_us)
         )

@@ -175,10 +175,12 @@ class SolverGraph:
 
     Arcs out of aggregators are never removed. Several of the solver's may stand for one row of the
     graph's table of them (graph.InnerArcs).
+
+    solver: An empty one; None: one of the solver's default algorithm.
     """
 
-    def __init__(self) -> None:
-        self.solver = IncrementalSolver(FlowNetwork())
+    def __init__(self, solver: IncrementalSolver | None = None) -> None:
+        self.solver = IncrementalSolver(FlowNetwork()) if solver is None else solver
         self._arcs = _native.FlowArcs()
         self.added = 0
         self.altered = 0
@@ -251,6 +253,10 @@ class SolverGraph:
         """
         arc, flow = self.solver.changed_flow()
         self._arcs.take_flow(arc, flow, inner_flow)
+
+    def take_whole_flow(self, flow: Int64, inner_flow: Int64) -> None:
+        """Take in the flow of all arcs, int64[arc ids]. inner_flow: as in take_flow()."""
+        self._arcs.take_flow(np.arange(len(flow)), flow, inner_flow)
 
     # --- tasks (rows, int64[n]), and their flow after the last solve -----------------------------
 

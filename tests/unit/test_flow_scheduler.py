@@ -329,7 +329,7 @@ def test_nothing_is_left_behind_when_all_tasks_have_gone(preemption: bool) -> No
     assert set(sizes) == {(1 + 6 + 1 + 2, 6 + 2 + 6, 0)}  # sink, machines, X, racks and their arcs
 
 
-@pytest.mark.parametrize("kind", ["quincy", "flow_load_spreading"])
+@pytest.mark.parametrize("kind", ["flow", "flow_load_spreading"])
 def test_kinds_conform_under_preemption_too(kind: str) -> None:
     check_conformance(registry.get(kind), {"preemption": True, "certify_every": 1})
 

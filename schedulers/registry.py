@@ -162,7 +162,7 @@ def registered(locations: Sequence[str]) -> Iterator[tuple[str, ...]]:
                         f"--with {given}: kind {spec.kind!r} is also that of {points[spec.kind]}"
                     )
                 kinds.append(spec.kind)
-            known = set(kinds())
+            known = set(_GROUP.kinds())
             # of an installed package, the kind is known already
             new = {
                 kind: point

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 from warnings import warn
 
 from experiments.config.toml_file import read_toml
@@ -17,7 +17,7 @@ from parsync.spec.former_kinds import OF_NOW, group_of_now
 from parsync.strict_model import RenamedOption
 from shared_state.errors import AgoraError
 
-FORMAT = 2
+FORMAT: Final = 2
 NOTE = (
     "a configuration without a format number: its schedulers of the kinds quincy and firmament are"
     f" now of the kind flow; write format = {FORMAT}, and the kind that you mean"

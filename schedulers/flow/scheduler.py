@@ -78,9 +78,7 @@ class FlowScheduler:
             options.preemption,
             pricing,
             migration=options.migration,
-            solver=IncrementalSolver(
-                FlowNetwork(), racers, deterministic=options.deterministic
-            ),
+            solver=IncrementalSolver(FlowNetwork(), racers, deterministic=options.deterministic),
         )
         self._places_when_stopped = racers[0] in PLACES_WHEN_STOPPED
         self._typical = FlowUnit(dimensions)

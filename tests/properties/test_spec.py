@@ -54,14 +54,14 @@ VALUES: tuple[Any, ...] = (
     *({"extra": 2}, {"update_s": 0.25}),
     *("block", "requeue", "mean_score", "sequence_number", "incremental", "all_or_nothing", "job"),
     *("latency_first", "adaptive", "tie", "paid", "elsewhere", "max_parallelism", "global_cap"),
-    *("state_aligned", "membership", "potentials", "relaxation", "load_spreading"),
+    *("state_aligned", "membership", "potentials", "relaxation", "load_spreading", "quincy"),
 )
 # Options of all kinds that can have prices, which this one refuses.
 REFUSED = {
     f"weighted_sampling: {name}" for name in (*PriceOptions.model_fields, "patience_by_price")
 }
 # What virtual time refuses.
-REFUSED |= {f"{kind}: deterministic" for kind in ("firmament",)}
+REFUSED.add("firmament: deterministic")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -169,11 +169,7 @@ def test_every_registered_kind_and_option_is_tried(
         f"{kind}.{name}"
         for kind in protocols.kinds()
         for name in protocols.get(kind).options.model_fields
-    } | {
-        f"{kind}: {name}"
-        for kind in schedulers.kinds()
-        for name in options_of(kind)
-    }
+    } | {f"{kind}: {name}" for kind in schedulers.kinds() for name in options_of(kind)}
     assert options - set(arms) == REFUSED
     assert {"lottery", "machine_queues", "tally"} <= set(protocols.kinds())
 

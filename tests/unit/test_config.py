@@ -375,7 +375,7 @@ def test_schedulers_that_cannot_obey_are_refused(monkeypatch: pytest.MonkeyPatch
     keeps = [{"name": "flow", "kind": "flow", "count": 1, "protocol": PARSYNC}]
     given = tree()
     given["arms"][0]["groups"] = keeps
-    with pytest.raises(AgoraError, match=r"group 'flow': quotas: a scheduler of kind 'quincy'"):
+    with pytest.raises(AgoraError, match=r"group 'flow': quotas: a scheduler of kind 'flow'"):
         validated(given, "test")
     spec = validated(tree(), "test").arms[0].seeded(1, 1, 1, live=False)
     check_protocols(spec)

@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from flowsolver import algorithms
 from schedulers.flow.policies import registry
 from schedulers.flow.policies.interface import TimePrice
+from schedulers.interface import Capability
 from schedulers.prices.registry import PriceOptions
 
 
@@ -82,6 +83,13 @@ class FlowOptions(PriceOptions):
     max_operations: int | None = Field(None, ge=1, le=1 << 62)
     certify_every: int = Field(64, ge=1)
     repairs: int = Field(64, ge=0)
+
+    @property
+    def further_capabilities(self) -> frozenset[Capability]:
+        found = set(super().further_capabilities)
+        if self.preemption:
+            found.add(Capability.EVICTS)
+        return frozenset(found)
 
 
 def wait_price(options: FlowOptions, otherwise: TimePrice) -> TimePrice:

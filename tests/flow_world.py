@@ -161,7 +161,7 @@ class FlowWorld:
         assert len(np.unique(plan.task)) == len(plan.task)
         self._check_fit(plan)
         solver = self.scheduler.graph.solver
-        if not self.scheduler.graph.ended_early:
+        if self.scheduler.graph.reached is None:
             assert solver.certify().ok
             assert solver.cost == or_tools_cost(solver)
         return plan

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from flowsolver import Certificate, IncrementalSolver, Stats, Status
 from flowsolver.solution import describe_cut
 from schedulers import _native
-from schedulers.flow.early_end import RoutedPart, routed_part
 from schedulers.flow.extraction import AggregatorFlow, flow_placements
 from schedulers.flow.machine_arcs import MachineArcs, SlotPricing, SlotState
 from schedulers.flow.policies.interface import (
@@ -61,6 +60,7 @@ from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
 
 MAX_INT64 = np.iinfo(np.int64).max
+UNROUTED = -1  # where a flow takes a task whose unit has not reached the sink yet
 
 
 class InnerArcs(NamedTuple):
@@ -344,8 +344,9 @@ class FlowGraph:
         solver: Its solver.
         tasks: How many have a node in it.
         joined: How many of them joined in the current round.
-        unrouted: How many of them the last solve gave no way to a machine or to waiting; 0 unless
-            it ended early.
+        reached: None unless the last solve ended early. Then, by row of the task table, where the
+            flow takes tasks so far: a machine row, UNSCHEDULED, or UNROUTED; int64[C].
+        unrouted: How many tasks are UNROUTED.
     """
 
     def __init__(
@@ -377,9 +378,7 @@ class FlowGraph:
         self.tasks = 0
         self.joined = 0
         self.unrouted = 0
-        # what of an unfinished flow can be placed, and the rows of its tasks
-        self._part: tuple[Int64, RoutedPart] | None = None
-        self._flow_is_whole = True  # that was taken in last
+        self.reached: Int64 | None = None
         self._sink_node = self.arcs.add_nodes(1)
         self._sink = int(self._sink_node[0])
         self._machine_arcs = MachineArcs(self.arcs, self._sink, machines, pricing, preemption)
@@ -440,67 +439,35 @@ class FlowGraph:
             places_when_stopped: Whether its flow is of use then. If not, no task is routed.
         """
         status = self.solver.resolve(max_operations=max_operations)
-        inner_flow = self._aggregators.inner.flow
-        self._part = None
+        self.reached = None
         self.unrouted = 0
         if status == Status.BUDGET:
-            self._flow_is_whole = False
-            self._take_part(table, places_when_stopped)
+            self.reached = self._take_reached(table, places_when_stopped)
             return
         if status != Status.OPTIMAL:
             raise RuntimeError(
                 f"{self._policy.name}: the flow problem was left {status.name}"
                 f"{self._infeasibility(table)}"
             )
-        if self._flow_is_whole:
-            self.arcs.take_flow(inner_flow)
-        else:
-            self.arcs.take_whole_flow(self.solver.flow(), inner_flow)
-            self._flow_is_whole = True
+        self.arcs.take_flow(self._aggregators.inner.flow)
 
-    def _take_part(self, table: TaskTable, places: bool) -> None:
-        """Take in the part of an unfinished flow that can be placed, if `places`."""
+    def _take_reached(self, table: TaskTable, places: bool) -> Int64:
+        """Where an unfinished flow takes tasks (as `reached`), if `places`."""
         rows = np.flatnonzero(table.node_state != TaskNodeState.NONE)
-        inner = self._aggregators.inner
+        reached = np.full(table.capacity, UNROUTED, np.int64)
+        self.unrouted = len(rows)
         if not places:
-            none = np.zeros(0, np.int64)
-            self._part = none, RoutedPart(none.astype(bool), np.zeros(len(inner.flow), np.int64))
-            self.unrouted = len(rows)
-            return
-        reached = self.solver.flow_reached()
-        self.arcs.take_whole_flow(reached, inner.flow)
-        hop = self.arcs.next_hop(rows)
-        sent = (hop != NO_ARC) & (reached[hop] > 0)
-        head = np.full(len(rows), UNSCHEDULED)
-        head[sent] = self.arcs.destination(rows[sent])
-        into_sink = self._machine_arcs.into_sink(reached)
-        runs = table.node_state[rows] == TaskNodeState.RUNNING
-        stays = runs & ~sent  # for lack of a way, so that it keeps its place
-        while True:
-            keeps = np.bincount(table.machine[rows[stays]], minlength=self._machines)
-            room = np.clip(self._machine_arcs.room - keeps, 0, into_sink)
-            routed = sent & ~stays
-            placed = np.flatnonzero(routed & (head != UNSCHEDULED))
-            part = routed_part(
-                head[placed], inner.tail, inner.head, inner.flow, room, len(self._aggregators.node)
-            )
-            routed[placed] = part.task
-            if np.array_equal(runs & ~routed, stays):
-                break
-            stays |= runs & ~routed
-        self._part = rows[routed], part
-        self.unrouted = self.tasks - int(np.count_nonzero(routed))
-
-    @property
-    def ended_early(self) -> bool:
-        """Whether the last solve did."""
-        return self._part is not None
-
-    def is_routed(self, row: Int64) -> NDArray[np.bool_]:
-        """Whether the last solve gave these tasks (rows, int64[n]) a way: bool[n]."""
-        if self._part is None:
-            return np.ones(len(row), bool)
-        return np.isin(row, self._part[0])
+            return reached
+        _, last = self.solver.routed(table.node[rows])
+        rows, last = rows[last != NO_ARC], last[last != NO_ARC]
+        self.unrouted -= len(rows)
+        network, nodes, arcs = self.solver.snapshot()
+        before_sink = np.full(int(arcs.max(initial=0)) + 1, NO_NODE)
+        before_sink[arcs] = nodes[network.tail]
+        machine = np.full(int(nodes.max(initial=0)) + 1, UNSCHEDULED)
+        machine[self._machine_arcs.node] = np.arange(self._machines)
+        reached[rows] = machine[before_sink[last]]
+        return reached
 
     def _infeasibility(self, table: TaskTable) -> str:
         """Describe an INFEASIBLE solve: what the cut proves, and which tasks are on its side."""
@@ -549,16 +516,12 @@ class FlowGraph:
             head,
             table.requests(row),
             arcs,
-            self._flow_of_aggregators(),
+            self._aggregators.flow(),
             room,
             stream,
             self._machine_arcs.priced(self._aggregators.inner.is_priced),
         )
         return chosen
-
-    def _flow_of_aggregators(self) -> AggregatorFlow:
-        flow = self._aggregators.flow()
-        return flow if self._part is None else flow._replace(flow=self._part[1].flow)
 
     def potentials(self) -> tuple[Int64, int]:
         """The potentials of machines (int64[M]) and of the sink after the last solve, as in

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from flowsolver.choices import AlgorithmChoice
 from schedulers.decision_clock import Counted
 from schedulers.flow.options import Algorithms, FlowOptions, options_with_policy
 from schedulers.flow.policies import registry as policies
@@ -39,13 +40,18 @@ class FirmamentOptions(FlowOptions):
     with its source).
 
     Attributes:
-        algorithm: Relaxation races incremental cost scaling (section 6.1).
+        algorithm: Relaxation from scratch, with arc prioritisation (sections 6.1 and 5.3.1), races
+            incremental cost scaling with price refine, efficient task removal and the tuned alpha
+            (sections 6.2 and 5.3.2, footnote 3).
         preemption, migration: Every round reconsiders what runs (sections 3.1 and 3.3).
     """
 
     of_policy = MappingProxyType({"may_wait": True})
 
-    algorithm: Algorithms = ("relaxation", "cost_scaling")
+    algorithm: Algorithms = (
+        AlgorithmChoice("relaxation", from_scratch=True),
+        AlgorithmChoice("cost_scaling", alpha=9),
+    )
     preemption: bool = True
 
 
@@ -54,13 +60,14 @@ class QuincySchedulerOptions(FlowOptions):
     its source).
 
     Attributes:
-        algorithm: Cost scaling (section 4.3).
+        algorithm: Cost scaling, from scratch in every round (section 4.3), with the alpha that
+            Firmament's paper says it has (footnote 3).
         preemption, migration: On, as in the variant that the paper's conclusions rest on.
     """
 
     of_policy = MappingProxyType({"may_wait": True})
 
-    algorithm: Algorithms = ("cost_scaling",)
+    algorithm: Algorithms = (AlgorithmChoice("cost_scaling", from_scratch=True, alpha=2),)
     preemption: bool = True
 
 

@@ -279,11 +279,6 @@ class MachineArcs:
                 self._graph.altered += len(machine)
         return machine
 
-    def into_sink(self, flow: Int64) -> Int64:
-        """What machines pass on to the sink, int64[M], of a flow of all arcs. With slot prices, all
-        that they have room for."""
-        return flow[self._to_sink] if len(self._to_sink) else self.room
-
     def priced(self, inner_is_priced: NDArray[np.bool_]) -> PricedSlots:
         """What slots cost as of the last set_load(), for the extraction."""
         if self.slots is None:

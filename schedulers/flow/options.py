@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, cast
 
@@ -16,32 +17,38 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from flowsolver import algorithms
+from flowsolver.choices import AlgorithmChoice, algorithm_choices
 from schedulers.flow.policies import registry
 from schedulers.flow.policies.interface import TimePrice
 from schedulers.interface import Capability
 from schedulers.prices.registry import PriceOptions
 
 
-def _racers(given: Any) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else given
-    if not isinstance(names, list | tuple) or not names:
-        raise ValueError(f"expected an algorithm or a list of them, got {given!r}")
-    known = algorithms()
-    for place, name in enumerate(names):
-        if name not in known:
-            raise ValueError(f"expected one of {', '.join(known)}, got {name!r}")
-        if name in names[:place]:
-            raise ValueError(f"{name} is given twice")
-    return tuple(names)
+def _parsed(given: Any) -> tuple[AlgorithmChoice, ...]:
+    try:
+        return algorithm_choices(given)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
 
 
-def _as_written(racers: tuple[str, ...]) -> str | list[str]:
-    return racers[0] if len(racers) == 1 else list(racers)
+def _as_written(racers: tuple[AlgorithmChoice, ...]) -> Any:
+    written = [
+        {
+            field.name: value
+            for field in fields(racer)
+            if (value := getattr(racer, field.name)) != field.default
+        }
+        for racer in racers
+    ]
+    short = [table["name"] if len(table) == 1 else table for table in written]
+    return short[0] if len(short) == 1 else short
 
 
-# An algorithm of the solver, or several, which race. Written as a name, or a list of names.
-Algorithms = Annotated[tuple[str, ...], BeforeValidator(_racers), PlainSerializer(_as_written)]
+# An algorithm of the solver with its settings, or several, which race. In a file a name, or a table
+# { name = "cost_scaling", alpha = 9 }, or a list of them.
+Algorithms = Annotated[
+    tuple[AlgorithmChoice, ...], BeforeValidator(_parsed), PlainSerializer(_as_written)
+]
 
 
 class FlowOptions(PriceOptions):
@@ -53,8 +60,8 @@ class FlowOptions(PriceOptions):
     Attributes:
         policy: The name of the policy, which defines the arcs of the flow graph and their costs.
             Its own options stand beside these.
-        algorithm: The algorithm of the solver, or several that race, each on a thread of its own
-            (flowsolver.IncrementalSolver).
+        algorithm: The algorithm of the solver with its settings (flowsolver.AlgorithmChoice), or
+            several that race, each on a thread of its own.
         deterministic: Whether the answer of a race is the one with the fewest counted operations,
             which is the same in every run. If not, it is the first, and only live runs may have it.
         preemption: Whether running tasks stay in the graph, and may be evicted for others or to be
@@ -76,7 +83,7 @@ class FlowOptions(PriceOptions):
     policy: str = "quincy"
     wait_cost: int | None = Field(None, ge=0, le=1_000_000)
     wait_quantum_us: int | None = Field(None, ge=1)
-    algorithm: Algorithms = ("incremental_ssp",)
+    algorithm: Algorithms = (AlgorithmChoice("incremental_ssp"),)
     deterministic: bool = True
     preemption: bool = False
     migration: bool = True
@@ -116,9 +123,9 @@ def options_with_policy(of_kind: type[FlowOptions], given: Mapping[str, Any]) ->
 @lru_cache(maxsize=256)
 def _joined(of_kind: type[FlowOptions], of_policy: type[BaseModel]) -> type[FlowOptions]:
     bases: Any = (of_kind, of_policy)
-    fields: Any = {
+    changed: Any = {
         name: (field.annotation, FieldInfo.merge_field_infos(field, default=default))
         for name, default in of_kind.of_policy.items()
         if (field := of_policy.model_fields.get(name)) is not None
     }
-    return cast(type[FlowOptions], create_model(of_kind.__name__, __base__=bases, **fields))
+    return cast(type[FlowOptions], create_model(of_kind.__name__, __base__=bases, **changed))

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from flowsolver import Certificate, FlowNetwork, IncrementalSolver
 from schedulers.decision_clock import PS_PER_OPERATION
-from schedulers.flow.early_end import PLACES_WHEN_STOPPED
 from schedulers.flow.extraction import fit_together, in_whole_gangs, place_singly
-from schedulers.flow.graph import FlowGraph
+from schedulers.flow.graph import UNROUTED, FlowGraph
 from schedulers.flow.machine_arcs import SlotPricing, SlotState
 from schedulers.flow.options import FlowOptions
 from schedulers.flow.policies.interface import MachineLoad, Policy
@@ -43,6 +42,9 @@ from shared_state.random import Stream
 from shared_state.tasks import NO_GANG, Int64, TaskBatch, fits
 from shared_state.view import ClusterView
 
+# Algorithms whose flow is feasible when they are stopped, but for units without a way. The others
+# give a flow when they are done (Firmament, Table 2).
+PLACES_WHEN_STOPPED = frozenset({"cost_scaling", "cycle_cancelling", "network_simplex"})
 _RUNNING = (ChangeKind.COMMITTED, ChangeKind.ADOPTED)
 
 
@@ -80,7 +82,7 @@ class FlowScheduler:
             migration=options.migration,
             solver=IncrementalSolver(FlowNetwork(), racers, deterministic=options.deterministic),
         )
-        self._places_when_stopped = racers[0] in PLACES_WHEN_STOPPED
+        self._places_when_stopped = racers[0].name in PLACES_WHEN_STOPPED
         self._typical = FlowUnit(dimensions)
         self._total = np.zeros(machines, np.int64)  # units an empty machine holds
         self._limit = environment.cell.limit
@@ -119,7 +121,7 @@ class FlowScheduler:
         self.graph.update(self.table, load, context.now_us, context.stream, slots)
         graph_ns = perf_counter_ns()
         self.graph.solve(self.table, self._options.max_operations, self._places_when_stopped)
-        certificate = None if self.graph.ended_early else self._certify()
+        certificate = self._certify() if self.graph.reached is None else None
         if self._learner is not None and certificate is not None:
             self._learner.learn_potentials(*self.graph.potentials(), context.now_us)
         solve_ns = perf_counter_ns()
@@ -235,12 +237,14 @@ class FlowScheduler:
         Moves the tasks' states on."""
         table = self.table
         waiting = table.waiting()
-        ended_early = self.graph.ended_early
-        routed = waiting[self.graph.is_routed(waiting)] if ended_early else waiting
-        row, head = self.graph.arcs.sent(routed)
-        if self._options.preemption:
+        ended_early = self.graph.reached is not None
+        if self.graph.reached is not None:
+            row, machine, migrated, preempted, free = self._take_reached(self.graph.reached, view)
+        elif self._options.preemption:
+            row, head = self.graph.arcs.sent(waiting)
             machine, migrated, preempted, free = self._move_running(row, head, view, context)
         else:
+            row, head = self.graph.arcs.sent(waiting)
             machine = self.graph.placements(table, row, head, NONE, view, context.stream)
             migrated, preempted, free = NONE, NONE, view.free
         fit = fit_together(table.batch(row), machine, free)
@@ -287,7 +291,7 @@ class FlowScheduler:
         that it would have wait; and what is free without both, int64[M, R]."""
         table, graph = self.table, self.graph
         running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
-        stays = graph.stays(table, running) | ~graph.is_routed(running)
+        stays = graph.stays(table, running)
         moved, staying = running[~stays], table.machine[running[stays]]
         moved_to = graph.arcs.destination(moved)
         on = moved_to != UNSCHEDULED
@@ -301,13 +305,32 @@ class FlowScheduler:
         )
         machine, moved_to[on] = found[: len(row)], found[len(row) :]
         differs = moved_to != table.machine[moved]
-        moved, moved_to = moved[differs], moved_to[differs]
+        return machine, *self._moved(moved[differs], moved_to[differs], view)
+
+    def _moved(
+        self, moved: Int64, moved_to: Int64, view: ClusterView
+    ) -> tuple[Int64, Int64, Int64]:
+        """Of running tasks (rows, int64[n]) that go to other machines, or to UNSCHEDULED: those
+        that are placed, those that would wait, and what is free without both, int64[M, R]."""
         free = view.free
         if len(moved):
             free = free.copy()
-            np.add.at(free, table.machine[moved], table.request[moved])
+            np.add.at(free, self.table.machine[moved], self.table.request[moved])
         waits = moved_to == UNSCHEDULED
-        return machine, moved[~waits], moved[waits], free
+        return moved[~waits], moved[waits], free
+
+    def _take_reached(
+        self, reached: Int64, view: ClusterView
+    ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+        """The tasks that an unfinished flow places (row, machine: int64[n]), and the running ones
+        that it moves, as _moved()."""
+        table = self.table
+        row = table.waiting()
+        row = row[reached[row] >= 0]
+        running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
+        goes = (reached[running] != UNROUTED) & (reached[running] != table.machine[running])
+        moved = running[goes]
+        return row, reached[row], *self._moved(moved, reached[moved], view)
 
     def _repair(
         self, waiting: Int64, row: Int64, machine: Int64, free: Int64, context: PlanContext
@@ -405,8 +428,9 @@ class FlowScheduler:
         """Whether the flow leaves these waiting tasks unplaced although any place costs less than
         waiting does, but for the price of its slot: bool[n]."""
         tasks = self.table.batch(row)
-        unplaced = self.graph.is_routed(row)
-        unplaced[unplaced] = self.graph.arcs.destination(row[unplaced]) == UNSCHEDULED
+        if self.graph.reached is not None:
+            return np.zeros(len(row), bool)
+        unplaced = self.graph.arcs.destination(row) == UNSCHEDULED
         waits: NDArray[np.bool_] = unplaced & (
             self._policy.cost_anywhere(tasks) < self.graph.wait_cost(tasks, now_us)
         )

@@ -254,10 +254,6 @@ class SolverGraph:
         arc, flow = self.solver.changed_flow()
         self._arcs.take_flow(arc, flow, inner_flow)
 
-    def take_whole_flow(self, flow: Int64, inner_flow: Int64) -> None:
-        """Take in the flow of all arcs, int64[arc ids]. inner_flow: as in take_flow()."""
-        self._arcs.take_flow(np.arange(len(flow)), flow, inner_flow)
-
     # --- tasks (rows, int64[n]), and their flow after the last solve -----------------------------
 
     def next_hop(self, row: Int64) -> Int64:

@@ -9,8 +9,7 @@ from experiments.config.run_config import validated
 from flowsolver import algorithms
 from schedulers import registry
 from schedulers.conformance import check_conformance
-from schedulers.flow.early_end import PLACES_WHEN_STOPPED, routed_part
-from schedulers.flow.policies.interface import to_aggregator
+from schedulers.flow.scheduler import PLACES_WHEN_STOPPED
 from schedulers.interface import Capability, Plan
 from shared_state.errors import AgoraError
 from shared_state.tasks import PreferenceCatalog
@@ -18,7 +17,7 @@ from tests.flow_world import FLOW, FlowWorld, catalog_of, placed, quincy, slot_c
 
 MACHINES = 30
 LOCAL_OR_FAR = {"machine": {0: 0}, "elsewhere": 10, "unscheduled": 50}
-RACE = ["relaxation", "cost_scaling"]
+RACE = [{"name": "relaxation", "from_scratch": True}, {"name": "cost_scaling", "alpha": 9}]
 
 
 def preferences(sets: int) -> PreferenceCatalog:
@@ -55,13 +54,37 @@ def rounds(world: FlowWorld, count: int, tasks: int) -> list[dict[str, int]]:
     return stats
 
 
-@pytest.mark.parametrize("algorithm", [*algorithms(), RACE])
-def test_every_algorithm_and_race_finds_the_optimum(algorithm: str | list[str]) -> None:
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        *algorithms(),
+        *({"name": name, "from_scratch": True} for name in algorithms()),
+        {"name": "relaxation", "arc_prioritisation": False},
+        {"name": "cost_scaling", "alpha": 2, "task_removal": False, "price_refine": False},
+        RACE,
+    ],
+    ids=str,
+)
+def test_every_algorithm_and_race_finds_the_optimum(algorithm: object) -> None:
     world = FlowWorld(
         slot_cell(MACHINES, 2, 10),
         quincy(slot_cell(MACHINES, 2, 10), preferences(20), algorithm=algorithm, preemption=True),
     )
     assert all(one["unrouted"] == 0 for one in rounds(world, 4, 15))
+
+
+def test_algorithms_are_written_as_they_are_read() -> None:
+    for given in (
+        "relaxation",
+        RACE,
+        {"name": "cost_scaling", "alpha": 3},
+        ["relaxation", RACE[1]],
+    ):
+        options = registry.get("flow").parse_options({"algorithm": given})
+        assert options.model_dump(mode="json")["algorithm"] == given
+    assert registry.get("firmament").parse_options({}) == registry.get("firmament").parse_options(
+        {"algorithm": RACE}
+    )
 
 
 @pytest.mark.parametrize("kind", ["firmament", "quincy"])
@@ -137,26 +160,18 @@ def test_a_round_that_ends_early_places_what_has_a_way(algorithm: str, preemptio
     assert (partly > 0) is (algorithm == "cost_scaling") or algorithm in PLACES_WHEN_STOPPED
 
 
-def test_unfinished_flow_is_taken_back_from_the_machines() -> None:
-    """Three tasks enter aggregator 0, which has sent two units on to aggregator 1; from there one
-    goes to machine 0, which a task holds already; the other to machine 1, which has no room."""
-    head = np.array([to_aggregator(0), to_aggregator(0), to_aggregator(0), 0])
-    part = routed_part(
-        head,
-        tail=np.array([0, 1, 1]),
-        inner_head=np.array([int(to_aggregator(1)), 0, 1]),
-        flow=np.array([2, 1, 1]),
-        into_sink=np.array([2, 0]),
-        aggregators=2,
-    )
-    assert part.task.tolist() == [True, False, False, True]
-    assert part.flow.tolist() == [1, 1, 0]
-
-
 @pytest.mark.parametrize(
     ("kind", "options", "says"),
     [
-        ("firmament", {"algorithm": ["relaxation", "relaxation"]}, "option 'algorithm': relax"),
+        ("firmament", {"algorithm": ["relaxation", "relaxation"]}, "option 'algorithm': .*twice"),
+        ("firmament", {"algorithm": [{"name": "cost_scaling", "alpha": 1}]}, ".* alpha = 1"),
+        ("flow", {"algorithm": {"name": "relaxation", "alpha": 9}}, "option 'algorithm': .*alpha"),
+        ("flow", {"algorithm": {"name": "relaxation", "beta": 9}}, "option 'algorithm': .*beta"),
+        (
+            "flow",
+            {"algorithm": {"name": "cost_scaling", "alpha": 2.5}},
+            "option 'algorithm': .*alp",
+        ),
         ("flow", {"algorithm": "simplex"}, "option 'algorithm': .*simplex"),
         ("flow", {"algorithm": []}, "option 'algorithm': "),
         ("flow", {"algorithm": 3}, "option 'algorithm': "),

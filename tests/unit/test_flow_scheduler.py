@@ -45,7 +45,7 @@ def test_a_graph_without_a_way_out_names_the_tasks_that_cannot_leave() -> None:
     world.offer(tasks_of(np.arange(3)))
     solve = scheduler.graph.solve
 
-    def solve_without_arcs_of_the_second(table: TaskTable) -> None:
+    def solve_without_arcs_of_the_second(table: TaskTable, *budget: object) -> None:
         solver = scheduler.graph.solver
         network, nodes, arcs = solver.snapshot()
         node = table.node[table.rows(np.array([1]))]

@@ -86,10 +86,8 @@ class Changeable(Policy):
         found = [
             (m, self.draw(9), level, 0) for m in heads for level in range(1 + (self.draw(4) == 0))
         ]
-        for b in range(a + 1, self.count):
-            if self.draw(2):
-                found.append((-1 - b, self.draw(4), 0, self.draw(4)))
-        return found
+        later = [b for b in range(a + 1, self.count) if self.draw(2)]
+        return found + [(-1 - b, self.draw(4), 0, self.draw(4)) for b in later]
 
     def _drawn_task(self) -> tuple[list[tuple[int, int]], int]:
         heads = [h for h in range(-min(self.count, 3), MACHINES) if self.draw(3) == 0]

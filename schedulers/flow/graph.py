@@ -8,7 +8,9 @@ node and one lowered capacity, and rounds cost what changed, not what runs.
 
 The waiting price rises for all tasks alike, so it sits on the arcs U_j -> sink: one cost per job
 and quantum, not one per task. A task's own arc to U_j corrects for having come later than the job's
-first.
+first. The price of progress falls for all running tasks alike, which is the same as that all else
+rises: entering any machine anew, and waiting. So it is added to one arc per machine and to those of
+the U_j, and the arc of a running task has what had risen when it started, and never changes.
 
 Between tasks and sink stand the aggregators of the policy, with the arcs out of them; the
 unscheduled aggregator U_j of each job, through which its tasks that stay waiting flow; and the
@@ -236,8 +238,9 @@ class JobAggregators:
         self._sink = sink
         self._wait_price = wait_price
 
-    def enter(self, table: TaskTable, row: Int64, quantum: int) -> Int64:
-        """Add tasks (rows, int64[n]) to their jobs' aggregators in this quantum.
+    def enter(self, table: TaskTable, row: Int64, quantum: int, risen: int) -> Int64:
+        """Add tasks (rows, int64[n]) to their jobs' aggregators in this quantum. risen: as in
+        price_waiting.
 
         Returns: int64[n], what the waiting price of a task's job has in excess of its own. It is
             negative if the task came later than the job's first.
@@ -249,7 +252,7 @@ class JobAggregators:
                 node,
                 np.full(len(first), self._sink),
                 np.full(len(first), UNBOUNDED),
-                self._wait_price.cost * (quantum - first),
+                self._wait_price.cost * (quantum - first) + risen,
             )
             table.name_jobs(node, arc)
         return self._wait_price.cost * lateness
@@ -260,10 +263,10 @@ class JobAggregators:
         if len(node):
             self._graph.solver.remove_nodes(node)
 
-    def price_waiting(self, table: TaskTable, quantum: int) -> None:
-        """Set the waiting price of all jobs to that of this quantum."""
+    def price_waiting(self, table: TaskTable, quantum: int, risen: int) -> None:
+        """Set the waiting price of all jobs to that of this quantum, and `risen` more."""
         _, arc, first = table.open_jobs()
-        self._graph.solver.set_cost(arc, self._wait_price.cost * (quantum - first))
+        self._graph.solver.set_cost(arc, self._wait_price.cost * (quantum - first) + risen)
         self._graph.altered += len(arc)
 
 
@@ -280,8 +283,10 @@ class PatienceArcs:
         self._policy = policy
         # W and its arc to the sink, from the first task with patience on
         self._node = self._to_sink = np.zeros(0, np.int64)
-        # the quantum in which that arc began to count the price, and that it has now
-        self._first_quantum = self._quantum = 0
+        # the quantum in which that arc began to count the price; the one that it has the price of,
+        # and what is added to it
+        self._first_quantum = 0
+        self._priced = (0, 0)
 
     def price(self, tasks: TaskBatch, now_us: int) -> tuple[Int64, Int64]:
         """Tell what waiting costs these tasks while their patience lasts, and when it ends.
@@ -297,13 +302,14 @@ class PatienceArcs:
         waited = now_us // price.quantum_us - tasks.submit_us // price.quantum_us
         return np.where(lasts, cost + price.cost * waited, -1), np.where(lasts, ends_us, 0)
 
-    def add(self, table: TaskTable, row: Int64, now_us: int) -> None:
-        """Let those of these tasks (new in the graph) wait whose patience lasts."""
+    def add(self, table: TaskTable, row: Int64, now_us: int, risen: int) -> None:
+        """Let those of these tasks (new in the graph) wait whose patience lasts. risen: as in
+        JobAggregators.price_waiting."""
         cost, ends_us = self.price(table.batch(row), now_us)
         arc = np.full(len(row), NO_ARC)
         patient = np.flatnonzero(cost >= 0)
         if len(self._node) or len(patient):
-            arc[patient] = self._add(table, row[patient], cost[patient], now_us)
+            arc[patient] = self._add(table, row[patient], cost[patient], now_us, risen)
         table.set_patience(row, arc, ends_us)
 
     def close(self, table: TaskTable, started: Int64, now_us: int) -> None:
@@ -313,7 +319,9 @@ class PatienceArcs:
             self._graph.solver.set_capacity(arc, np.zeros(len(arc), np.int64))
             self._graph.altered += len(arc)
 
-    def _add(self, table: TaskTable, row: Int64, cost: Int64, now_us: int) -> Int64:
+    def _add(
+        self, table: TaskTable, row: Int64, cost: Int64, now_us: int, added: int
+    ) -> Int64:
         """Arcs of these costs to W, and W with the first."""
         price = self._policy.patience_price
         quantum = now_us // price.quantum_us
@@ -325,9 +333,9 @@ class PatienceArcs:
             )
             self._first_quantum = quantum
         risen = price.cost * (quantum - self._first_quantum)
-        if quantum != self._quantum:
-            self._quantum = quantum
-            self._graph.solver.set_cost(self._to_sink, np.array([risen]))
+        if (quantum, added) != self._priced:
+            self._priced = (quantum, added)
+            self._graph.solver.set_cost(self._to_sink, np.array([risen + added]))
             self._graph.altered += 1
         check_costs(self._policy, cost, "out of a task")
         head = np.full(len(row), UNSCHEDULED)
@@ -365,11 +373,13 @@ class FlowGraph:
         self.joined = 0
         self._sink_node = self.arcs.add_nodes(1)
         self._sink = int(self._sink_node[0])
-        self._machine_arcs = MachineArcs(self.arcs, self._sink, machines, pricing, preemption)
+        progress = preemption and policy.progress_price.cost > 0
+        self._machine_arcs = MachineArcs(
+            self.arcs, self._sink, machines, pricing, preemption, progress
+        )
         self._aggregators = Aggregators(self.arcs, self._machine_arcs, policy, machines)
         self._jobs = JobAggregators(self.arcs, self._sink, policy.wait_price)
         self._quantum = 0
-        self._progress = -1  # quantum the running arcs are priced for
         self._patience = PatienceArcs(self.arcs, self._sink, policy)
 
     # --- the round's changes ---------------------------------------------------------------------
@@ -394,20 +404,24 @@ class FlowGraph:
             self.tasks -= len(removed)
             self.solver.remove_nodes(removed)
         self._aggregators.set_load(self._machine_arcs.set_load(load, slots), load)
+        progress_price = self._policy.progress_price
+        risen = progress_price.cost * (now_us // progress_price.quantum_us)
+        if not self._preemption:
+            risen = 0
+        self._machine_arcs.raise_placements(risen)
         self.joined = len(joining)
         if len(joining):
-            self._join(table, joining, load, stream)
+            self._join(table, joining, load, stream, risen)
         self._jobs.close_empty(table)
-        self._jobs.price_waiting(table, self._quantum)
+        self._jobs.price_waiting(table, self._quantum, risen)
         waits = joining
         if self._preemption:
             runs = table.state[joining] == TaskState.RUNNING
             waits = joining[~runs]
-            self._price_running_arcs(table, now_us)
             # A waiting task that now runs keeps its node and gets one more arc.
-            self._add_running_arcs(table, np.concatenate([started, joining[runs]]), now_us)
+            self._add_running_arcs(table, np.concatenate([started, joining[runs]]))
         if self._policy.patience_us:
-            self._patience.add(table, waits, now_us)
+            self._patience.add(table, waits, now_us, risen)
             self._patience.close(table, started, now_us)
         table.end_update()
         self.solver.set_supply(self._sink_node, np.array([-self.tasks], np.int64))
@@ -435,6 +449,8 @@ class FlowGraph:
 
     def certificate(self, whole: bool) -> Certificate:
         """Whether the last solve is proved optimal: everywhere, or where it touched the graph."""
+        if self._preemption:
+            return self.solver.certify_changes(whole)
         return self.solver.certify() if whole else self.solver.certify_touched()
 
     def stays(self, table: TaskTable, row: Int64) -> NDArray[np.bool_]:
@@ -516,14 +532,16 @@ class FlowGraph:
 
     # --- tasks -----------------------------------------------------------------------------------
 
-    def _join(self, table: TaskTable, row: Int64, load: MachineLoad, stream: int) -> None:
+    def _join(
+        self, table: TaskTable, row: Int64, load: MachineLoad, stream: int, risen: int
+    ) -> None:
         """Nodes for these tasks, with the arcs every task has."""
         tasks = table.batch(row)
         arcs = arcs_as_int64(self._policy, self._policy.task_arcs(tasks), "task_arcs")
         check_rows(self._policy, arcs.row, len(row))
         check_heads(self._policy, arcs.head, self._machines, "a task")
         self._aggregators.open(arcs.head, load, stream)
-        late = self._jobs.enter(table, row, self._quantum)
+        late = self._jobs.enter(table, row, self._quantum, risen)
         node = self.arcs.add_nodes(len(row), supply=1)
         table.set_node(row, node)
         self.tasks += len(row)
@@ -539,31 +557,17 @@ class FlowGraph:
             self._aggregators.node,
         )
 
-    def _add_running_arcs(self, table: TaskTable, row: Int64, now_us: int) -> None:
+    def _add_running_arcs(self, table: TaskTable, row: Int64) -> None:
         machine = table.machine[row]
         base = as_int64(
             self._policy,
             self._policy.running_arc_cost(table.batch(row), machine),
             "running_arc_cost",
         )
-        cost = base - self._progress_price(table, row, now_us)
+        price = self._policy.progress_price
+        cost = base + price.cost * (table.since_us[row] // price.quantum_us)
         check_costs(self._policy, cost, "out of a task")
         arc = self.arcs.add_task_arcs(
             row, table.node[row], machine, self._machine_arcs.node[machine], cost
         )
         table.set_running_arc(row, arc, base)
-
-    def _price_running_arcs(self, table: TaskTable, now_us: int) -> None:
-        quantum = now_us // self._policy.progress_price.quantum_us
-        if quantum == self._progress:
-            return
-        self._progress = quantum
-        row = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
-        cost = table.running_arc_cost[row] - self._progress_price(table, row, now_us)
-        self.solver.set_cost(table.running_arc[row], cost)
-        self.arcs.altered += len(row)
-
-    def _progress_price(self, table: TaskTable, row: Int64, now_us: int) -> Int64:
-        price = self._policy.progress_price
-        progress: Int64 = now_us // price.quantum_us - table.since_us[row] // price.quantum_us
-        return price.cost * progress

@@ -133,7 +133,9 @@ class Changeable(Policy):
     def group_wait_cost(self, group: Int64) -> Int64:
         return group
 
-    def waiting_bounds(self, group: Int64, tasks: Int64) -> tuple[Int64, Int64] | None:
+    def waiting_bounds(
+        self, group: Int64, tasks: Int64, load: MachineLoad
+    ) -> tuple[Int64, Int64] | None:
         lower = np.array([self.draw(3) for _ in group], np.int64)
         lower = np.minimum(lower, tasks)
         # Nobody has to be placed: which the flow may not meet.
@@ -203,6 +205,8 @@ def stated_optimum(world: FlowWorld, policy: Changeable, now_us: int) -> int:
     group = table.open_groups()[0]
     quantum = now_us // 1_000_000
     total -= int((lowest[group] * cost * (quantum - first)).sum())
+    if scheduler.graph._preemption:  # in the graph, progress makes all else dearer
+        total += quantum * (n - int(lowest.sum()))
     return total
 
 

@@ -483,7 +483,7 @@ class FlowGraph:
         return cost
 
     def _close_other_machines(self, row: Int64) -> None:
-        """Leave tasks that begin to run only their running arc and the one to U_j."""
+        """Leave running tasks only their running arc and the one to U_j."""
         arc, arcs = self.arcs.arcs_of(row)
         to_machines = arc[arcs.head != UNSCHEDULED]
         self.solver.set_capacity(to_machines, np.zeros(len(to_machines), np.int64))

@@ -180,6 +180,7 @@ class SolverGraph:
 
     Several of the solver's arcs may stand for one row of the graph's table of arcs out of
     aggregators (aggregators.InnerArcs).
+
     solver: An empty one; None: one of the solver's default algorithm.
     """
 

@@ -162,6 +162,7 @@ class FlowGraph:
         self._observations = Observations()
         self._joined_before = np.zeros(0, bool)  # by task id, if the arcs of tasks change
         self._quantum = 0
+        self._risen = 0  # what all tasks pay more in the last round, as running ones pay no less
         self._patience = PatienceArcs(self.arcs, self._sink, policy)
 
     # --- the round's changes ---------------------------------------------------------------------
@@ -208,7 +209,9 @@ class FlowGraph:
             self._join(table, joining, load, stream, risen)
         self._groups.close_empty(table)
         self._groups.price_waiting(table, self._quantum, risen)
-        have_to_wait = self._groups.bound(table, load) if self._groups.has_bounds else 0
+        have_to_wait = (
+            self._groups.bound(table, load, self._quantum) if self._groups.has_bounds else 0
+        )
         waits = joining
         if self._preemption:
             runs = table.state[joining] == TaskState.RUNNING
@@ -220,6 +223,7 @@ class FlowGraph:
             self._patience.close(table, started, now_us)
         table.end_update()
         to_sink = self.tasks - have_to_wait
+        self._risen = risen * to_sink
         self.solver.set_supply(self._sink_node, np.array([-to_sink], np.int64))
 
     def solve(
@@ -345,6 +349,12 @@ class FlowGraph:
     def work(self) -> Stats:
         """What the last solve did."""
         return self.solver.stats
+
+    @property
+    def cost(self) -> int:
+        """What the last flow costs by what the policy says. In the solver's graph, what rises for
+        all tasks alike is added, and tasks that have to wait pay their group nothing."""
+        return self.solver.cost - self._risen + self._groups.prepaid
 
     @property
     def size(self) -> int:

@@ -40,6 +40,7 @@ class WaitingGroups:
                 f"{policy.name}: waiting_bounds: with patience, tasks wait beside their groups"
             )
         none = np.zeros(0, np.int64)
+        self.prepaid = 0  # what tasks that have to wait do not pay in the graph, in the last round
         # As of the last round: groups, their nodes, tasks, and bounds.
         self._group = self._node = self._tasks = self._lower = self._upper = none
 
@@ -84,9 +85,9 @@ class WaitingGroups:
         self._graph.solver.set_cost(arc, cost * (quantum - first) + risen)
         self._graph.altered += len(arc)
 
-    def bound(self, table: TaskTable, load: MachineLoad) -> int:
+    def bound(self, table: TaskTable, load: MachineLoad, quantum: int) -> int:
         """Bound how many tasks of each group wait, and return how many have to in all."""
-        group, node, arc, _, _, tasks = table.open_groups()
+        group, node, arc, first, cost, tasks = table.open_groups()
         said = self._policy.waiting_bounds(group, tasks, load)
         lower, upper = np.zeros(len(group), np.int64), np.full(len(group), UNBOUNDED, np.int64)
         if said is not None:
@@ -105,6 +106,7 @@ class WaitingGroups:
         self._graph.altered += int(np.count_nonzero(differs)) + int(np.count_nonzero(moved))
         self._group, self._node, self._tasks = group, node, tasks
         self._lower, self._upper = lower, upper
+        self.prepaid = int((lower * cost * (quantum - first)).sum())
         return int(lower.sum())
 
     def unmet_bounds(self, node: Int64) -> str:

@@ -154,6 +154,7 @@ class IncrementalSolver:
         along. Cost scaling, relaxation, simplex and races may lose at a budget all that they had
         begun: shortest paths then complete the solve from the state reached, and the algorithm
         itself is used again after the next OPTIMAL. `winner` then names shortest paths.
+        Rounds `from_scratch` keep nothing, so they need a budget that suffices.
 
         Args:
             max_operations: budget of counted operations, deterministic; None: unlimited.

@@ -56,7 +56,7 @@ from schedulers.flow.solver_graph import (
     TaskTable,
 )
 from shared_state.random import Stream
-from shared_state.tasks import Int64, TaskBatch
+from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
 
 MAX_INT64 = np.iinfo(np.int64).max
@@ -513,6 +513,14 @@ class FlowGraph:
             return cost
         patient, _ = self._patience.price(tasks, now_us)
         return np.where(patient >= 0, np.minimum(patient, cost), cost)
+
+    def loss(self, tasks: TaskBatch, machine: Int32, since_us: Int64, now_us: int) -> Int64:
+        """By how much more running tasks would cost, int64[n], if they waited now instead of
+        running on: on these machines, int32[n], since these times, int64[n]."""
+        price = self._policy.progress_price
+        progress = price.cost * (now_us // price.quantum_us - since_us // price.quantum_us)
+        stays: Int64 = self._policy.running_arc_cost(tasks, machine.astype(np.int64)) - progress
+        return self.wait_cost(tasks, now_us) - stays
 
     # --- tasks -----------------------------------------------------------------------------------
 

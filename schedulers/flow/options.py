@@ -25,6 +25,9 @@ class FlowOptions(PriceOptions):
             Its own options stand beside these.
         preemption: Whether running tasks stay in the graph, and may be evicted for others or to be
             placed better; an evicted task starts over.
+        priority_preemption: Whether tasks that the flow leaves waiting may take the room of running
+            tasks of lower priority, of whatever scheduler (priority_preemption.py). The arm has to
+            allow it: evictions = "lower_priority".
         certify_every: Rounds between checks of the whole optimality certificate (what a round
             touched is checked in that round).
         repairs: Tasks per round, at most, that are placed one at a time because the flow cannot
@@ -38,6 +41,7 @@ class FlowOptions(PriceOptions):
     wait_cost: int | None = Field(None, ge=0, le=1_000_000)
     wait_quantum_us: int | None = Field(None, ge=1)
     preemption: bool = False
+    priority_preemption: bool = False
     certify_every: int = Field(64, ge=1)
     repairs: int = Field(64, ge=0)
 
@@ -46,6 +50,8 @@ class FlowOptions(PriceOptions):
         found = set(super().further_capabilities)
         if self.preemption:
             found.add(Capability.EVICTS)
+        if self.priority_preemption:
+            found.add(Capability.PREEMPTS)
         return frozenset(found)
 
 

@@ -58,7 +58,7 @@ def delays_us(run: WatchedRun) -> tuple[float, float]:
 
 def by_flow(**options: Any) -> ArmConfig:
     """Two flow schedulers that preempt by priority."""
-    config = arm("state_aligned", group("quincy", 2))
+    config = arm("state_aligned", group("flow", 2))
     flow = config.groups[0].model_copy(update={"options": {"priority_preemption": True, **options}})
     return config.model_copy(update={"groups": (flow,), "evictions": "lower_priority"})
 

@@ -132,7 +132,7 @@ def run_of(config: ArmConfig, changes: dict[str, Any]) -> tuple[WatchedRun, RunM
     return run, metrics
 
 
-FLOW = arm("state_aligned", group("quincy", 2, options={"preemption": True}))
+FLOW = arm("state_aligned", group("flow", 2, options={"preemption": True}))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_the_figures_are_those_of_the_messages(
 
 
 def test_arms_that_do_not_evict_have_no_such_figures() -> None:
-    config = arm("state_aligned", group("quincy", 2))
+    config = arm("state_aligned", group("flow", 2))
     _, metrics = run_of(config, {"batch_tasks": 10})
     assert PreemptionMetric.kind not in metrics.metrics
 

@@ -190,7 +190,7 @@ def test_progress_counts_from_when_a_task_was_first_seen() -> None:
 
 
 def test_kinds_that_preempt_by_priority_conform() -> None:
-    for kind in ("quincy", "flow_load_spreading"):
+    for kind in ("flow", "firmament", "flow_load_spreading"):
         for preemption in (False, True):
             options = {"priority_preemption": True, "preemption": preemption}
             check_conformance(registry.get(kind), options)

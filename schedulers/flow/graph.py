@@ -351,12 +351,20 @@ class FlowGraph:
         return np.where(patient >= 0, np.minimum(patient, cost), cost)
 
     def loss(self, tasks: TaskBatch, machine: Int32, since_us: Int64, now_us: int) -> Int64:
-        """By how much more running tasks would cost, int64[n], if they waited now instead of
-        running on: on these machines, int32[n], since these times, int64[n]."""
-        price = self._policy.progress_price
-        progress = price.cost * (now_us // price.quantum_us - since_us // price.quantum_us)
-        stays: Int64 = self._policy.running_arc_cost(tasks, machine.astype(np.int64)) - progress
-        return self.wait_cost(tasks, now_us) - stays
+        """By how much more running tasks, which need not be in the graph, would cost if they waited
+        now instead of running on: int64[n].
+
+        Args:
+            tasks: The tasks.
+            machine: int32[n], where they run.
+            since_us: int64[n], since when.
+        """
+        waiting, running = self._policy.wait_price, self._policy.progress_price
+        waited = now_us // waiting.quantum_us - tasks.submit_us // waiting.quantum_us
+        ran = now_us // running.quantum_us - since_us // running.quantum_us
+        waits: Int64 = self._policy.unscheduled_cost(tasks) + waiting.cost * waited
+        stays: Int64 = self._policy.running_arc_cost(tasks, machine.astype(np.int64))
+        return waits - (stays - running.cost * ran)
 
     # --- tasks -----------------------------------------------------------------------------------
 

@@ -468,7 +468,7 @@ class FlowScheduler:
             self.graph.placement_value,
             context.stream,
         )
-        made = maker.place(tasks, self.graph.wait_cost(tasks, now_us))
+        made = maker.place(tasks, self.graph.wait_cost(table, over, now_us))
         if self._options.preemption:
             ended = own[kept[made.victim]]
             table.set_state(ended[ended != NO_ROW], TaskState.EVICTING)

@@ -56,7 +56,7 @@ from schedulers.flow.solver_graph import (
     TaskTable,
 )
 from schedulers.flow.waiting import PatienceArcs, WaitingGroups
-from shared_state.tasks import Int64, TaskBatch
+from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
 
 UNROUTED = -1  # where a flow takes a task whose unit has not reached the sink yet
@@ -371,6 +371,22 @@ class FlowGraph:
             return cost
         patient, _ = self._patience.price(tasks, now_us)
         return np.where(patient >= 0, np.minimum(patient, cost), cost)
+
+    def loss(self, tasks: TaskBatch, machine: Int32, since_us: Int64, now_us: int) -> Int64:
+        """By how much more running tasks, which need not be in the graph, would cost if they waited
+        now instead of running on: int64[n].
+
+        Args:
+            tasks: The tasks.
+            machine: int32[n], where they run.
+            since_us: int64[n], since when.
+        """
+        waiting, running = self._policy.wait_price, self._policy.progress_price
+        waited = now_us // waiting.quantum_us - tasks.submit_us // waiting.quantum_us
+        ran = now_us // running.quantum_us - since_us // running.quantum_us
+        waits: Int64 = self._policy.unscheduled_cost(tasks) + waiting.cost * waited
+        stays: Int64 = self._policy.running_arc_cost(tasks, machine.astype(np.int64))
+        return waits - (stays - running.cost * ran)
 
     # --- tasks -----------------------------------------------------------------------------------
 

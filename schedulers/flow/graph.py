@@ -279,7 +279,7 @@ class PatienceArcs:
         self._sink = sink
         self._policy = policy
         # W and its arc to the sink, from the first task with patience on
-        self._node = self._to_sink = np.zeros(0, np.int64)
+        self.node = self._to_sink = np.zeros(0, np.int64)
         # the quantum in which that arc began to count the price, and that it has now
         self._first_quantum = self._quantum = 0
 
@@ -302,7 +302,7 @@ class PatienceArcs:
         cost, ends_us = self.price(table.batch(row), now_us)
         arc = np.full(len(row), NO_ARC)
         patient = np.flatnonzero(cost >= 0)
-        if len(self._node) or len(patient):
+        if len(self.node) or len(patient):
             arc[patient] = self._add(table, row[patient], cost[patient], now_us)
         table.set_patience(row, arc, ends_us)
 
@@ -317,12 +317,10 @@ class PatienceArcs:
         """Arcs of these costs to W, and W with the first."""
         price = self._policy.patience_price
         quantum = now_us // price.quantum_us
-        if len(self._node) == 0:
-            self._node = self._graph.add_nodes(1)
+        if len(self.node) == 0:
+            self.node = self._graph.add_nodes(1)
             unbounded, zero = np.array([UNBOUNDED]), np.zeros(1, np.int64)
-            self._to_sink = self._graph.add_arcs(
-                self._node, np.array([self._sink]), unbounded, zero
-            )
+            self._to_sink = self._graph.add_arcs(self.node, np.array([self._sink]), unbounded, zero)
             self._first_quantum = quantum
         risen = price.cost * (quantum - self._first_quantum)
         if quantum != self._quantum:
@@ -331,8 +329,30 @@ class PatienceArcs:
             self._graph.altered += 1
         check_costs(self._policy, cost, "out of a task")
         head = np.full(len(row), UNSCHEDULED)
-        node = np.repeat(self._node, len(row))
+        node = np.repeat(self.node, len(row))
         return self._graph.add_task_arcs(row, table.node[row], head, node, cost - risen)
+
+
+class GraphNodes(NamedTuple):
+    """The nodes of the graph, for those who look at it (snapshot.py).
+
+    Attributes:
+        policy: Names the aggregators.
+        scale: By what the policy's costs are multiplied, so that prices of slots fit below them.
+        sink: Of all flow.
+        machine: int64[M], where running tasks enter machines, and placements without a price.
+        entrance: int64[M], where placements enter that pay for their slots; mostly the same.
+        aggregator: int64[A], NO_NODE for those that are not in the graph.
+        patience: int64[0] or int64[1], where tasks wait for a place that they prefer.
+    """
+
+    policy: Policy
+    scale: int
+    sink: int
+    machine: Int64
+    entrance: Int64
+    aggregator: Int64
+    patience: Int64
 
 
 class FlowGraph:
@@ -492,6 +512,19 @@ class FlowGraph:
         paid = self._machine_arcs.slots.next_cost(machine, free)
         return cost * self._pricing.scale + np.where(
             self._machine_arcs.is_priced(~preferred), paid, 0
+        )
+
+    @property
+    def nodes(self) -> GraphNodes:
+        """The nodes that are not those of single tasks and jobs, which the task table has."""
+        return GraphNodes(
+            self._policy,
+            1 if self._pricing is None else self._pricing.scale,
+            self._sink,
+            self._machine_arcs.node,
+            self._machine_arcs.entrance_of_priced,
+            self._aggregators.node,
+            self._patience.node,
         )
 
     @property

@@ -152,6 +152,12 @@ class Scaled(Policy):
     def aggregators(self) -> int:
         return self._policy.aggregators
 
+    def aggregator_name(self, aggregator: int) -> str:
+        return self._policy.aggregator_name(aggregator)
+
+    def waiting_group(self, tasks: TaskBatch) -> Int64:
+        return self._policy.waiting_group(tasks)
+
     def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
         arcs = self._policy.aggregator_arcs(aggregator, load)
         return replace(arcs, cost=arcs.cost * self._scale)
@@ -235,6 +241,11 @@ class MachineArcs:
             if not pricing.elsewhere_only:
                 self.entrance_of_preferred = self._entrance
             self.slots = SlotArcs(graph, pricing, self._entrance, self.node)
+
+    @property
+    def entrance_of_priced(self) -> Int64:
+        """int64[M], where placements enter machines that pay for their slots."""
+        return self._entrance
 
     def is_priced(self, is_elsewhere: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which placements pay for their slots: bool[k].

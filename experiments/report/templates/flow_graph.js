@@ -166,9 +166,8 @@
     parts.push(why);
     if (task.ways.length) {
       parts.push(table, element("p", own, "soft"));
-      parts.push(
-        element("p", "“+ full”: the price of full arcs. Click a way to see what would change.", "soft")
-      );
+      const hint = "“+ full”: the price of full arcs. Click a way to see what would change.";
+      parts.push(element("p", hint, "soft"));
     }
     tell(...parts);
   }

@@ -283,8 +283,8 @@ class IncrementalSolver:
         return self._core.certify(True)
 
     def certify_changes(self, whole: bool = False) -> native.Certificate:
-        """As `certify`, but from what has changed since the last OPTIMAL resolve, if that was proved
-        by this method, too; else, or if `whole`, by `certify`.
+        """As `certify`, but from what has changed since the last OPTIMAL resolve, if this method
+        proved that one, too; else, or if `whole`, by `certify`.
 
         It says as much as `certify` does, except that sums of costs are compared only by `certify`.
         The prices that were proved last are kept for it.

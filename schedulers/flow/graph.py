@@ -22,6 +22,8 @@ stay waiting flow, and the patience node W, where tasks wait for a place that th
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -104,6 +106,28 @@ class Observations:
         for row in (machine[moved], was_machine[moved]):
             differs[row[row >= 0]] = True
         self._task, self._machine = task, machine
+
+
+class GraphNodes(NamedTuple):
+    """The nodes of the graph, for those who look at it (snapshot.py).
+
+    Attributes:
+        policy: Names the aggregators.
+        scale: By what the policy's costs are multiplied, so that prices of slots fit below them.
+        sink: Of all flow.
+        machine: int64[M], where running tasks enter machines, and placements without a price.
+        entrance: int64[M], where placements enter that pay for their slots; mostly the same.
+        aggregator: int64[A], NO_NODE for those that are not in the graph.
+        patience: int64[0] or int64[1], where tasks wait for a place that they prefer.
+    """
+
+    policy: Policy
+    scale: int
+    sink: int
+    machine: Int64
+    entrance: Int64
+    aggregator: Int64
+    patience: Int64
 
 
 class FlowGraph:
@@ -343,6 +367,19 @@ class FlowGraph:
         paid = self._machine_arcs.slots.next_cost(machine, free)
         return cost * self._pricing.scale + np.where(
             self._machine_arcs.is_priced(~preferred), paid, 0
+        )
+
+    @property
+    def nodes(self) -> GraphNodes:
+        """The nodes that are not those of single tasks and jobs, which the task table has."""
+        return GraphNodes(
+            self._policy,
+            1 if self._pricing is None else self._pricing.scale,
+            self._sink,
+            self._machine_arcs.node,
+            self._machine_arcs.entrance_of_priced,
+            self._aggregators.node,
+            self._patience.node,
         )
 
     @property

@@ -46,6 +46,8 @@ class FlowOptions(PriceOptions):
         found = set(super().further_capabilities)
         if self.preemption:
             found.add(Capability.EVICTS)
+        if not registry.get(self.policy).ranked:
+            found.add(Capability.UNMODELLED)
         return frozenset(found)
 
 

@@ -140,7 +140,7 @@ class Trial:
         seed: Of what happens.
         request: int64[R], what every task asks for.
         gangs: Whether some tasks come in gangs.
-        sets: Preference sets that tasks have.
+        catalog: Of preference sets that tasks have; None: they have none.
     """
 
     spec: CellSpec
@@ -207,6 +207,8 @@ class Trial:
             gang,
             self.stream.integers(n, 3).astype(np.int8),
         )
+        if self.gangs:
+            new.submit_us[:] = new.submit_us[0]
         self.known = TaskBatch.concatenate([self.known, new])
         self.waiting += new.task.tolist()
         self.world.offer(new)

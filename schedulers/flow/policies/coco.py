@@ -74,7 +74,8 @@ class Coco(Policy):
         self.wait_price = wait_price
         self._classes = classes
         self._limit = np.maximum(limit, 1)
-        machines, self._resources = capacity.shape
+        machines = len(capacity)
+        self._whole = OMEGA * capacity.shape[1]  # the cost of a machine that is full in everything
         self._largest = np.maximum(capacity.max(axis=0, initial=0), 1)
         self._smallest = np.maximum(capacity.min(axis=0, initial=1 << 40), 1)
         self._load = np.zeros(machines, np.int64)
@@ -113,7 +114,8 @@ class Coco(Policy):
         return TaskArcs(np.arange(len(tasks)), head, self._share(tasks, self._largest))
 
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
-        return self._resources * OMEGA + self._share(tasks, self._smallest) + 2
+        cost: Int64 = self._whole + self._share(tasks, self._smallest) + 2
+        return cost
 
     def _share(self, tasks: TaskBatch, capacity: Int64) -> Int64:
         share: Int64 = (OMEGA * tasks.request // capacity).sum(axis=1)

@@ -8,8 +8,7 @@ not mind, rabbits need it and are fast, devils thrash it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -18,9 +17,9 @@ from shared_state.random import hash64, stream_key
 from shared_state.tasks import ENTIRE, Int64, TaskBatch, TaskClass
 
 ANIMALS = ("turtle", "sheep", "rabbit", "devil")
-Animal = Literal["turtle", "sheep", "rabbit", "devil"]
-ClassName = Literal["batch", "service", "mapreduce"]
-Shares = Animal | dict[Animal, int]
+CLASSES = {task_class.name.lower(): task_class for task_class in TaskClass}
+# The interference class of tasks, or the share of the jobs that are of each, in permille.
+Shares = str | dict[str, int]
 
 
 class InterferenceOptions(BaseModel):
@@ -28,7 +27,7 @@ class InterferenceOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    interference: dict[ClassName, Shares] = Field(
+    interference: dict[str, Shares] = Field(
         {"batch": "sheep", "service": "rabbit", "mapreduce": "devil"},
         description="the interference class of each class of tasks (batch, service, mapreduce):"
         " turtle, sheep, rabbit or devil, or a table with the share of the jobs that are of each,"
@@ -37,11 +36,15 @@ class InterferenceOptions(BaseModel):
 
     @field_validator("interference")
     @classmethod
-    def _whole(cls, given: dict[ClassName, Shares]) -> dict[ClassName, Shares]:
+    def _known(cls, given: dict[str, Shares]) -> dict[str, Shares]:
         for name, shares in given.items():
-            if isinstance(shares, str):
-                continue
-            if any(share < 0 for share in shares.values()) or sum(shares.values()) != ENTIRE:
+            if name not in CLASSES:
+                raise ValueError(f"expected {_either(CLASSES)}, got {name!r}")
+            table = _as_table(shares)
+            for animal in table:
+                if animal not in ANIMALS:
+                    raise ValueError(f"{name}: expected {_either(ANIMALS)}, got {animal!r}")
+            if min(table.values(), default=0) < 0 or sum(table.values()) != ENTIRE:
                 raise ValueError(f"{name}: expected shares that add up to {ENTIRE} permille")
         return given
 
@@ -50,14 +53,13 @@ class InterferenceClasses:
     """Which interference class tasks are of: int64, an index of ANIMALS. Where jobs are drawn, all
     tasks of a job are of one class."""
 
-    def __init__(self, interference: Mapping[ClassName, Shares]) -> None:
+    def __init__(self, interference: Mapping[str, Shares]) -> None:
         self._key = stream_key(0, "interference classes")
         # by task class and animal: the share of the jobs that are of it or of one before it
         self._up_to = np.zeros((len(TaskClass), len(ANIMALS)), np.int64)
-        for task_class in TaskClass:
-            shares = interference.get(_NAMES[task_class], "sheep")
-            table = {shares: ENTIRE} if isinstance(shares, str) else shares
-            self._up_to[task_class] = np.cumsum([table.get(_ANIMAL[a], 0) for a in ANIMALS])
+        for name, task_class in CLASSES.items():
+            table = _as_table(interference.get(name, "sheep"))
+            self._up_to[task_class] = np.cumsum([table.get(animal, 0) for animal in ANIMALS])
 
     def of(self, tasks: TaskBatch) -> Int64:
         """The class of each task: int64[n]."""
@@ -73,14 +75,10 @@ class InterferenceClasses:
         return counted.astype(np.int64).reshape(machines, len(ANIMALS))
 
 
-_NAMES: dict[TaskClass, ClassName] = {
-    TaskClass.BATCH: "batch",
-    TaskClass.SERVICE: "service",
-    TaskClass.MAPREDUCE: "mapreduce",
-}
-_ANIMAL: dict[str, Animal] = {
-    "turtle": "turtle",
-    "sheep": "sheep",
-    "rabbit": "rabbit",
-    "devil": "devil",
-}
+def _as_table(shares: Shares) -> dict[str, int]:
+    return {shares: ENTIRE} if isinstance(shares, str) else shares
+
+
+def _either(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}"

@@ -69,7 +69,9 @@ class WhareMap(Policy):
         _, machine_type = np.unique(capacity, axis=0, return_inverse=True)
         self._type = machine_type.reshape(-1).astype(np.int64)
         self._types = int(self._type.max(initial=-1)) + 1
-        self._beside = np.zeros((len(capacity), CLASSES), np.int64)  # L of each machine
+        # As of the last round: the tasks that ran, ascending, and L of each machine
+        self._ran = np.zeros(0, np.int64)
+        self._beside = np.zeros((len(capacity), CLASSES), np.int64)
         self._company = _Companies()
         self._company_of = np.zeros(len(capacity), np.int64)  # number of each machine's L
         self._class = np.zeros(0, np.int64)  # by task id
@@ -88,6 +90,7 @@ class WhareMap(Policy):
 
     def observe(self, cell: ObservedCell, now_us: int) -> None:
         machine = cell.machine.astype(np.int64)
+        self._ran = np.sort(cell.running.task)
         self._beside = self._classes.counts(cell.running, machine, len(self._type))
         self._company_of = self._company.numbers(self._beside)
 
@@ -101,8 +104,8 @@ class WhareMap(Policy):
             return
         of_class = self._class[task]
         beside = self._beside[machine]
-        own = np.arange(len(task)), of_class
-        beside[own] = np.maximum(beside[own] - 1, 0)
+        counted = np.flatnonzero(np.isin(task, self._ran))  # the task among those on its machine
+        beside[counted, of_class[counted]] -= 1
         company = self._company.numbers(beside)
         self._of_all.add(of_class, ran_us)
         self._psi.add(self._psi_key(of_class, machine), ran_us)

@@ -36,7 +36,7 @@ class InterferenceOptions(BaseModel):
 
     @field_validator("interference")
     @classmethod
-    def _known(cls, given: dict[str, Shares]) -> dict[str, Shares]:
+    def _known_interference(cls, given: dict[str, Shares]) -> dict[str, Shares]:
         for name, shares in given.items():
             if name not in CLASSES:
                 raise ValueError(f"expected {_either(CLASSES)}, got {name!r}")

@@ -286,10 +286,18 @@ NOWHERE: dict[str, dict[int, int] | int] = {
 class QuincyCosts(Statement):
     """The costs of preference sets, with margins."""
 
-    def __init__(self, place_margin: int, stay_margin: int, progress: int, may_wait: bool) -> None:
+    def __init__(
+        self,
+        place_margin: int,
+        stay_margin: int,
+        progress: int,
+        may_wait: bool,
+        wait_cost: int,
+    ) -> None:
         self.place_margin = place_margin + (0 if may_wait else 9)
         self.stay_margin = stay_margin
         self.progress = progress
+        self.wait_cost = wait_cost
 
     def place(self, now: Round) -> Int64:
         cost = super().place(now)
@@ -303,7 +311,8 @@ class QuincyCosts(Statement):
 
     def wait(self, now: Round) -> Int64:
         base = [[NOWHERE, *SETS][k]["unscheduled"] for k in now.tasks.preference.tolist()]
-        return np.array(base, np.int64) + self.place_margin + now.waited(SECOND)
+        waited = self.wait_cost * now.waited(SECOND)
+        return np.array(base, np.int64) + self.place_margin + waited
 
     def stay(self, now: Round) -> Int64:
         at = self.place(now)[np.arange(len(now.tasks)), np.maximum(now.machine, 0)]
@@ -321,7 +330,15 @@ def dealt(tasks: dict[int, int], places: int) -> dict[int, int]:
     return share
 
 
-class FairCosts(QuincyCosts):
+class BoundedCosts(QuincyCosts):
+    """In the graph, those that have to wait pay no price of waiting: what it sums up to is decided
+    before the flow."""
+
+    def offset(self, now: Round) -> int | None:
+        return None if self.wait_cost else 0
+
+
+class FairCosts(BoundedCosts):
     """Quincy's costs, and a fair share for each job: as many tasks of it run, under preemption;
     without, no more are placed than it lacks."""
 
@@ -343,7 +360,7 @@ class FairCosts(QuincyCosts):
         return allowed
 
 
-class GangCosts(QuincyCosts):
+class GangCosts(BoundedCosts):
     """Quincy's costs; gangs for which there is room are placed whole, and no others."""
 
     def allows(self, now: Round, choice: Int64) -> NDArray[np.bool_]:
@@ -435,24 +452,27 @@ def test_whare_map(seed: int, sizes: list[int], preemption: bool) -> None:
     Trial(spec, "whare_map", {"preemption": preemption}, statement, seed).run(7)
 
 
-margins = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2), st.booleans())
+Margins = tuple[int, int, int, bool, int]
+small = st.integers(0, 3)
+margins = st.tuples(small, small, st.integers(0, 2), st.booleans(), st.integers(0, 2))
 
 
 def quincy_trial(
     statement: QuincyCosts,
     seed: int,
     cell: tuple[int, int],
-    with_margins: tuple[int, int, int, bool],
+    with_margins: Margins,
     gangs: bool = False,
     **options: object,
 ) -> Trial:
     """Of a cell with two racks: both sets list machines and racks that there are."""
-    place_margin, stay_margin, progress, may_wait = with_margins
+    place_margin, stay_margin, progress, may_wait, wait_cost = with_margins
     options |= {
         "place_margin": place_margin,
         "stay_margin": stay_margin,
         "progress_cost": progress,
         "may_wait": may_wait,
+        "wait_cost": wait_cost,
     }
     spec = slot_cell(3, cell[1], 2)
     return Trial(spec, "quincy", options, statement, seed, gangs=gangs, catalog=catalog_of(SETS))
@@ -461,7 +481,7 @@ def quincy_trial(
 @examples(60)
 @given(seeds, cells, margins, st.booleans())
 def test_quincy_with_margins(
-    seed: int, cell: tuple[int, int], with_margins: tuple[int, int, int, bool], preemption: bool
+    seed: int, cell: tuple[int, int], with_margins: Margins, preemption: bool
 ) -> None:
     statement = QuincyCosts(*with_margins)
     quincy_trial(statement, seed, cell, with_margins, preemption=preemption).run(5)
@@ -470,7 +490,7 @@ def test_quincy_with_margins(
 @examples(60)
 @given(seeds, cells, margins, st.booleans())
 def test_quincy_with_fair_shares(
-    seed: int, cell: tuple[int, int], with_margins: tuple[int, int, int, bool], preemption: bool
+    seed: int, cell: tuple[int, int], with_margins: Margins, preemption: bool
 ) -> None:
     statement = FairCosts(*with_margins)
     statement.preemption = preemption
@@ -481,7 +501,7 @@ def test_quincy_with_fair_shares(
 @examples(60)
 @given(seeds, cells, margins, st.booleans())
 def test_quincy_with_gangs_that_are_admitted(
-    seed: int, cell: tuple[int, int], with_margins: tuple[int, int, int, bool], preemption: bool
+    seed: int, cell: tuple[int, int], with_margins: Margins, preemption: bool
 ) -> None:
     statement = GangCosts(*with_margins)
     options = {"preemption": preemption, "admit_gangs": True}

@@ -92,6 +92,11 @@ class FlowOptions(PriceOptions):
         description="running tasks stay in the graph: each round may evict them, for other tasks or"
         " to place them better; an evicted task starts over",
     )
+    priority_preemption: bool = Field(
+        False,
+        description="tasks that the flow leaves waiting may take the room of running tasks of lower"
+        ' priority, of whatever scheduler; the arm has to allow it: evictions = "lower_priority"',
+    )
     migration: bool = Field(
         True,
         description="with preemption: a running task may be evicted to be placed on another"
@@ -122,6 +127,8 @@ class FlowOptions(PriceOptions):
         found = set(super().further_capabilities)
         if self.preemption:
             found.add(Capability.EVICTS)
+        if self.priority_preemption:
+            found.add(Capability.PREEMPTS)
         return frozenset(found)
 
 

@@ -10,6 +10,14 @@ from types import MappingProxyType
 
 from flowsolver import Stats
 
+CACHED_BITS = 16  # graphs of fewer than 2^16 nodes and arcs stay in a processor's own cache
+
+
+def orders_beyond_cache(size: int) -> int:
+    """Binary orders of magnitude by which a graph of `size` nodes and arcs is too large for the
+    cache."""
+    return max(0, size.bit_length() - CACHED_BITS)
+
 
 @dataclass(frozen=True, slots=True)
 class SolverWork:
@@ -23,6 +31,8 @@ class SolverWork:
         ascended: Dual ascents.
         pivoted: Exchanges of tree arcs, cycles cancelled.
         read: Nodes and arcs of the network, as often as the solver read the whole of it.
+        far: All steps, times the binary orders of magnitude by which the network is too large for
+            the cache (orders_beyond_cache).
     """
 
     resolves: int
@@ -35,10 +45,12 @@ class SolverWork:
     ascended: int
     pivoted: int
     read: int
+    far: int
 
     @classmethod
     def of(cls, stats: Stats, size: int, from_scratch: bool) -> SolverWork:
         """The counts of a resolve of a network of so many nodes and arcs."""
+        steps = stats.scanned + stats.settled + stats.repaired + stats.pushes + stats.relabels
         return cls(
             resolves=1,
             scanned=stats.scanned,
@@ -50,6 +62,7 @@ class SolverWork:
             ascended=stats.ascents,
             pivoted=stats.pivots,
             read=max(stats.rebuilds, int(from_scratch)) * size,
+            far=steps * orders_beyond_cache(size),
         )
 
     def duration_ps(self, algorithm: str) -> int:
@@ -61,7 +74,7 @@ class SolverWork:
 _counts = attrgetter(*(field.name for field in fields(SolverWork)))
 WEIGHTS_PS: Mapping[str, SolverWork] = MappingProxyType(
     {
-        name: SolverWork(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        name: SolverWork(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         for name in (
             "relaxation",
             "cost_scaling",

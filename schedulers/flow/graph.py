@@ -114,6 +114,7 @@ class FlowGraph:
         solver: Its solver.
         tasks: How many have a node in it.
         joined: How many of them joined in the current round.
+        load: Of machines, in the current round; None before the first.
         reached: None unless the last solve ended early. Then, by row of the task table, where the
             flow takes tasks so far: a machine row, UNSCHEDULED, or UNROUTED; int64[C].
         unrouted: How many tasks are UNROUTED.
@@ -161,6 +162,7 @@ class FlowGraph:
         self._tasks_change = policy.overrides("stale_tasks")
         self._observations = Observations()
         self._joined_before = np.zeros(0, bool)  # by task id, if the arcs of tasks change
+        self.load: MachineLoad | None = None
         self._quantum = 0
         self._risen = 0  # what all tasks pay more in the last round, as running ones pay no less
         self._patience = PatienceArcs(self.arcs, self._sink, policy)
@@ -184,6 +186,7 @@ class FlowGraph:
         """
         self.arcs.added = self.arcs.altered = 0
         self._quantum = now_us // self._policy.wait_price.quantum_us
+        self.load = load
         if observed is not None:
             self._policy.observe(observed, now_us)
             self._aggregators.grow()
@@ -192,7 +195,7 @@ class FlowGraph:
             self.tasks -= len(removed)
             self.solver.remove_nodes(removed)
         machine = self._machine_arcs.set_load(load, slots)
-        if self._preemption or self._aggregators.costs_follow_load:
+        if self._aggregators.follow_load:
             machine = self._observations.changed(load, observed, table)
         self._aggregators.set_load(machine, load)
         progress_price = self._policy.progress_price
@@ -349,6 +352,11 @@ class FlowGraph:
     def work(self) -> Stats:
         """What the last solve did."""
         return self.solver.stats
+
+    @property
+    def aggregator_node(self) -> Int64:
+        """The nodes of the policy's aggregators, int64[A]; NO_NODE: not in the graph."""
+        return self._aggregators.node
 
     @property
     def cost(self) -> int:

@@ -445,8 +445,9 @@ bool IncrementalSolver::may_start_cold() const {
 }
 
 bool IncrementalSolver::should_start_cold() {
+  if (always_cold_) return true;
   if (budget_stops_ >= kMaxBudgetStops) return false;
-  if (always_cold_ || !network_.ids_fit_costs()) return true;
+  if (!network_.ids_fit_costs()) return true;
   if (!may_start_cold()) return false;
   if (change_policy_ != ChangePolicy::kLog) return change_policy_ == ChangePolicy::kDiscard;
   log_.for_each_priced([this](ArcId a) {

@@ -191,8 +191,8 @@ class IncrementalSolver {
   // from there. After kMaxBudgetStops such ends in a row, each further resolve makes at least one
   // step of lasting progress (Engine::keeps_progress), however small its budget. If the algorithm
   // makes no such steps, its state is given to shortest paths until the next kOptimal. So finitely
-  // many resolves reach the end, whatever the algorithm and the budget. This holds for rounds from
-  // scratch as well, which keep nothing otherwise.
+  // many resolves reach the end, whatever the algorithm and the budget, unless each round is solved
+  // from scratch: then a budget that is too small always is.
   Control& control() { return control_; }
   // Cancels the running resolve, which ends with kCancelled unless it is past its last check and
   // ends as it would have. If none is running, the next one is cancelled. In either case at most

@@ -22,6 +22,8 @@ stay waiting flow, and the patience node W, where tasks wait for a place that th
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -56,7 +58,7 @@ from schedulers.flow.solver_graph import (
     TaskTable,
 )
 from schedulers.flow.waiting import PatienceArcs, WaitingGroups
-from shared_state.tasks import Int64, TaskBatch
+from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
 
 UNROUTED = -1  # where a flow takes a task whose unit has not reached the sink yet
@@ -104,6 +106,28 @@ class Observations:
         for row in (machine[moved], was_machine[moved]):
             differs[row[row >= 0]] = True
         self._task, self._machine = task, machine
+
+
+class GraphNodes(NamedTuple):
+    """The nodes of the graph, for those who look at it (snapshot.py).
+
+    Attributes:
+        policy: Names the aggregators.
+        scale: By what the policy's costs are multiplied, so that prices of slots fit below them.
+        sink: Of all flow.
+        machine: int64[M], where running tasks enter machines, and placements without a price.
+        entrance: int64[M], where placements enter that pay for their slots; mostly the same.
+        aggregator: int64[A], NO_NODE for those that are not in the graph.
+        patience: int64[0] or int64[1], where tasks wait for a place that they prefer.
+    """
+
+    policy: Policy
+    scale: int
+    sink: int
+    machine: Int64
+    entrance: Int64
+    aggregator: Int64
+    patience: Int64
 
 
 class FlowGraph:
@@ -349,6 +373,19 @@ class FlowGraph:
         )
 
     @property
+    def nodes(self) -> GraphNodes:
+        """The nodes that are not those of single tasks and jobs, which the task table has."""
+        return GraphNodes(
+            self._policy,
+            1 if self._pricing is None else self._pricing.scale,
+            self._sink,
+            self._machine_arcs.node,
+            self._machine_arcs.entrance_of_priced,
+            self._aggregators.node,
+            self._patience.node,
+        )
+
+    @property
     def work(self) -> Stats:
         """What the last solve did."""
         return self.solver.stats
@@ -379,6 +416,22 @@ class FlowGraph:
             return cost
         patient, _ = self._patience.price(tasks, now_us)
         return np.where(patient >= 0, np.minimum(patient, cost), cost)
+
+    def loss(self, tasks: TaskBatch, machine: Int32, since_us: Int64, now_us: int) -> Int64:
+        """By how much more running tasks, which need not be in the graph, would cost if they waited
+        now instead of running on: int64[n].
+
+        Args:
+            tasks: The tasks.
+            machine: int32[n], where they run.
+            since_us: int64[n], since when.
+        """
+        waiting, running = self._policy.wait_price, self._policy.progress_price
+        waited = now_us // waiting.quantum_us - tasks.submit_us // waiting.quantum_us
+        ran = now_us // running.quantum_us - since_us // running.quantum_us
+        waits: Int64 = self._policy.unscheduled_cost(tasks) + waiting.cost * waited
+        stays: Int64 = self._policy.running_arc_cost(tasks, machine.astype(np.int64))
+        return waits - (stays - running.cost * ran)
 
     # --- tasks -----------------------------------------------------------------------------------
 

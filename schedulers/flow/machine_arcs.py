@@ -305,6 +305,11 @@ class MachineArcs:
         self._graph.solver.set_cost(self._raised, np.full(len(self._raised), cost))
         self._graph.altered += len(self._raised)
 
+    @property
+    def entrance_of_priced(self) -> Int64:
+        """int64[M], where placements enter machines that pay for their slots."""
+        return self._entrance
+
     def is_priced(self, is_elsewhere: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which placements pay for their slots: bool[k].
 

@@ -175,7 +175,7 @@ class PatienceArcs:
         self._sink = sink
         self._policy = policy
         # W and its arc to the sink, from the first task with patience on
-        self._node = self._to_sink = np.zeros(0, np.int64)
+        self.node = self._to_sink = np.zeros(0, np.int64)
         # the quantum in which that arc began to count the price; the one that it has the price of,
         # and what is added to it
         self._first_quantum = 0
@@ -201,7 +201,7 @@ class PatienceArcs:
         cost, ends_us = self.price(table.batch(row), now_us)
         arc = np.full(len(row), NO_ARC)
         patient = np.flatnonzero(cost >= 0)
-        if len(self._node) or len(patient):
+        if len(self.node) or len(patient):
             arc[patient] = self._add(table, row[patient], cost[patient], now_us, risen)
         table.set_patience(row, arc, ends_us)
 
@@ -216,12 +216,10 @@ class PatienceArcs:
         """Arcs of these costs to W, and W with the first."""
         price = self._policy.patience_price
         quantum = now_us // price.quantum_us
-        if len(self._node) == 0:
-            self._node = self._graph.add_nodes(1)
+        if len(self.node) == 0:
+            self.node = self._graph.add_nodes(1)
             unbounded, zero = np.array([UNBOUNDED]), np.zeros(1, np.int64)
-            self._to_sink = self._graph.add_arcs(
-                self._node, np.array([self._sink]), unbounded, zero
-            )
+            self._to_sink = self._graph.add_arcs(self.node, np.array([self._sink]), unbounded, zero)
             self._first_quantum = quantum
         risen = price.cost * (quantum - self._first_quantum)
         if (quantum, added) != self._priced:
@@ -230,5 +228,5 @@ class PatienceArcs:
             self._graph.altered += 1
         check_costs(self._policy, cost, "out of a task")
         head = np.full(len(row), UNSCHEDULED)
-        node = np.repeat(self._node, len(row))
+        node = np.repeat(self.node, len(row))
         return self._graph.add_task_arcs(row, table.node[row], head, node, cost - risen)

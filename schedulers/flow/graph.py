@@ -391,11 +391,6 @@ class FlowGraph:
         return self.solver.stats
 
     @property
-    def aggregator_node(self) -> Int64:
-        """The nodes of the policy's aggregators, int64[A]; NO_NODE: not in the graph."""
-        return self._aggregators.node
-
-    @property
     def cost(self) -> int:
         """What the last flow costs by what the policy says. In the solver's graph, what rises for
         all tasks alike is added, and tasks that have to wait pay their group nothing."""

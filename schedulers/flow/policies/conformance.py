@@ -212,7 +212,7 @@ class StatedProblem:
         self._row = np.flatnonzero(table.node_state != TaskNodeState.NONE)
         self._tasks = table.batch(self._row)
         self._machines = len(load.room)
-        aggregators = np.flatnonzero(graph.aggregator_node != NO_NODE)
+        aggregators = np.flatnonzero(graph.nodes.aggregator != NO_NODE)
         self._arcs = self._task_arcs()
         self._inner, self._inner_cost, self._inner_capacity = self._aggregator_arcs(
             aggregators, load

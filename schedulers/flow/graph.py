@@ -361,6 +361,14 @@ class FlowGraph:
         scale = 1 if self._pricing is None else self._pricing.scale
         return (machine - sink) // scale, 0
 
+    def may_be_placed(self, table: TaskTable, row: Int64, placed: Int64) -> NDArray[np.bool_]:
+        """Which of these waiting tasks may be placed beside the flow's (rows, int64[n] and
+        int64[p]), because enough tasks of their groups are left waiting: bool[n]."""
+        if not self._groups.has_bounds:
+            return np.ones(len(row), bool)
+        unplaced = np.setdiff1d(table.waiting(), placed, assume_unique=True)
+        return self._groups.leave_enough(table, row, unplaced)
+
     def placement_value(
         self, cost: Int64, preferred: NDArray[np.bool_], machine: Int64, free: Int64
     ) -> Int64:

@@ -88,6 +88,8 @@ class Aggregators:
         self._policy = policy
         self._machines = machines
         self._costs_follow_load = policy.overrides("machine_arc_cost")
+        # A machine's room stays the same when a task of the scheduler's own begins or ends there
+        # under preemption, or when another request is typical; what is used does not.
         self.follow_load = self._costs_follow_load or policy.overrides("machine_arc_capacity")
         self._arcs_change = policy.overrides("stale_aggregators")
         self.node = np.full(policy.aggregators, NO_NODE, np.int64)

@@ -282,6 +282,15 @@ class IncrementalSolver:
         """As `certify`: balance and slackness at all nodes that the last resolve touched."""
         return self._core.certify(True)
 
+    def certify_changes(self, whole: bool = False) -> native.Certificate:
+        """As `certify`, but from what has changed since the last OPTIMAL resolve, if this method
+        proved that one, too; else, or if `whole`, by `certify`.
+
+        It says as much as `certify` does, except that sums of costs are compared only by `certify`.
+        The prices that were proved last are kept for it.
+        """
+        return self._core.certify_changes(whole)
+
     def snapshot(self) -> tuple[FlowNetwork, Int64Array, Int64Array]:
         """Copy the live network, numbered densely.
 

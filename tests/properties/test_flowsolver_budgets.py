@@ -284,6 +284,7 @@ def test_a_stopped_first_resolve_takes_changes(cell_name):
         assert status is Status.OPTIMAL
         assert solver.certify().ok
         assert solver.certify_touched().ok
+        assert solver.certify_changes().ok
         assert solver.cost == solve(solver.snapshot()[0]).cost
         change()
         status = solver.resolve()

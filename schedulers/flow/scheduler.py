@@ -24,7 +24,7 @@ from schedulers.flow.graph import FlowGraph
 from schedulers.flow.machine_arcs import SlotPricing, SlotState
 from schedulers.flow.options import FlowOptions
 from schedulers.flow.policies.interface import MachineLoad, Policy
-from schedulers.flow.solver_graph import UNSCHEDULED, TaskNodeState, TaskState, TaskTable
+from schedulers.flow.solver_graph import UNSCHEDULED, TaskState, TaskTable
 from schedulers.interface import (
     NO_REASON,
     NONE,
@@ -43,6 +43,9 @@ from shared_state.tasks import NO_GANG, Int64, TaskBatch, fits
 from shared_state.view import ClusterView
 
 _RUNNING = (ChangeKind.COMMITTED, ChangeKind.ADOPTED)
+# Under preemption all tasks are in the graph. There each round is proved from the round before: all
+# that changed, not only what the solver touched. So the rest is looked at less often.
+_RELIANCE = 8
 
 
 class FlowScheduler:
@@ -153,8 +156,7 @@ class FlowScheduler:
         free = units_in(view.free, self._typical.unit)
         room = free
         if self._options.preemption:
-            own = table.machine[table.state == TaskState.RUNNING]
-            room = free + np.where(view.up, np.bincount(own, minlength=len(free)), 0)
+            room = free + np.where(view.up, table.running_on(len(free)), 0)
         used = self._total - free
         return MachineLoad(self._total, np.maximum(used, 0, out=used), room, free)
 
@@ -176,7 +178,11 @@ class FlowScheduler:
     def _certify(self) -> Certificate:
         """Prove the round's flow optimal."""
         self._rounds += 1
-        certificate = self.graph.certificate(whole=self._rounds % self._options.certify_every == 0)
+        every = self._options.certify_every
+        if self._options.preemption:
+            certificate = self.graph.certificate_of_changes(_RELIANCE * every)
+        else:
+            certificate = self.graph.certificate(whole=self._rounds % every == 0)
         if not certificate.ok:
             raise RuntimeError(
                 f"round {self._rounds}: the solver's flow fails its optimality certificate"
@@ -228,7 +234,7 @@ class FlowScheduler:
         if self._options.preemption:
             machine, migrated, preempted, free = self._move_running(row, head, view, context)
         else:
-            machine = self.graph.placements(table, row, head, NONE, view, context.stream)
+            machine = self.graph.placements(table, row, head, None, view, context.stream)
             migrated, preempted, free = NONE, NONE, view.free
         fit = fit_together(table.batch(row), machine, free)
         oversubscribed = len(row) - int(np.count_nonzero(fit))
@@ -271,9 +277,7 @@ class FlowScheduler:
         beside running tasks that the flow moves; the rows of those that it places elsewhere, and
         that it would have wait; and what is free without both, int64[M, R]."""
         table, graph = self.table, self.graph
-        running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
-        stays = graph.stays(table, running)
-        moved, staying = running[~stays], table.machine[running[stays]]
+        moved, staying = graph.running(table)
         moved_to = graph.arcs.destination(moved)
         on = moved_to != UNSCHEDULED
         found = graph.placements(

@@ -545,8 +545,8 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
     changed_.push_back(source);
   }
 
-  // The arcs at v, except those of unassigned sources into v; without those of other sources that
-  // are not assigned to v, unless they are asked for.
+  // The arcs at v, except those of unassigned sources into v; without those into v that carry no
+  // flow, unless they are asked for.
   void arcs_at(NodeId v, std::vector<ArcId>& arcs, bool incoming = true) const {
     const auto& source_arcs = sources_.source_arcs;
     if (sources_.is_source(v)) {
@@ -556,7 +556,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       for (std::uint32_t i = begin; i < end; ++i) arcs[next++] = source_arcs[i].id;
       return;
     }
-    this->append_arcs(v, arcs);
+    this->append_arcs(v, arcs, incoming);
     sources_.for_each_assigned(
         v, [&](NodeId source) { arcs.push_back(source_arcs[sources_.current_arc(source)].id); });
     if (!incoming) return;
@@ -614,12 +614,13 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
     }
     for (NodeId v : set) {
       move_price(graph_.nodes[v], v, amount, repriced_);
-      graph_.nodes[v].distance = 0;
-      sources_.for_each_assigned(v, [this](NodeId source) { note_changed(source); });
       ++stats.repaired;
     }
-    sources_.prices_moved(set, amount, true);
     for (NodeId v : set) {
+      if (sources_.num_assigned(v) > 0) {
+        sources_.for_each_assigned(v, [this](NodeId source) { note_changed(source); });
+        sources_.price_changed(v, true);
+      }
       const Node<Value>& node = graph_.nodes[v];
       if (node.root_residual > 0 && node.root_cost < node.price) mark_dirty(graph_.root_arc(v));
       stats.scanned += node.degree;

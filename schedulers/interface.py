@@ -63,11 +63,23 @@ class Capability(StrEnum):
     # (SharingScheduler). It needs a protocol that passes demand on.
     SHARES_DEMAND = "shares_demand"
 
+    # What it places tasks by has consequences that runs do not model yet, such as interference
+    # between tasks: an arm with it is not ranked.
+    UNMODELLED = "unmodelled"
+
     # In a live run, schedulers that have it run in a process apart from those that do not.
     OWN_PROCESS = "own_process"
 
     # In a live run, its decision time is measured unless the configuration sets another.
     MEASURED_WHEN_LIVE = "measured_when_live"
+
+    # Algorithms race in its decisions, which decides how long these take and nothing else: modelled
+    # decision times are refused.
+    RACES = "races"
+
+    # What it decides depends on how long its computations take, so its runs do not repeat: runs in
+    # virtual time are refused.
+    DEPENDS_ON_TIMING = "depends_on_timing"
 
 
 def observes_changes(capabilities: Set[Capability]) -> bool:

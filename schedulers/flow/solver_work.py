@@ -75,11 +75,11 @@ _counts = attrgetter(*(field.name for field in fields(SolverWork)))
 # Fitted on an x86-64 server core to the processor time of resolves
 # (tests/benchmarks/calibrate_solver_work.py), with and without from_scratch: cost scaling and
 # relaxation in 12 cells of up to 2,000 machines, network simplex and shortest paths of up to 500,
-# cycle cancelling of 100. Predicted over true time, 10 % below, median, 10 % above, and how many are
-# off by more than two: cost scaling 0.64, 1.02, 1.39, 5 %; relaxation 0.60, 1.00, 1.34, 8 %; network
-# simplex 0.66, 1.02, 1.30, 3 %; shortest paths 0.70, 0.95, 1.33, 1 %; cycle cancelling 0.82, 1.01,
-# 1.17, none. Worst are incremental rounds of relaxation under preemption: median 0.46. A step of
-# weight 0 comes with others, which have its time.
+# cycle cancelling of 100. Predicted over true time (10 % below, median, 10 % above, and how many
+# are off by more than two): cost scaling 0.64, 1.02, 1.39, 5 %; relaxation 0.60, 1.00, 1.34, 8 %;
+# network simplex 0.66, 1.02, 1.30, 3 %; shortest paths 0.70, 0.95, 1.33, 1 %; cycle cancelling
+# 0.82, 1.01, 1.17, none. Worst are incremental rounds of relaxation under preemption: median 0.46.
+# A step of weight 0 comes with others, which have its time.
 WEIGHTS_PS: Mapping[str, SolverWork] = MappingProxyType(
     {
         "cost_scaling": SolverWork(

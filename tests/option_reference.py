@@ -27,8 +27,8 @@ _INTRODUCTION = """# Options
 
 <!-- figures: settings -->
 
-The options of protocols, decision times, live runs, policies of flow schedulers and workloads, with
-their defaults.
+The options of protocols, decision times, live runs, flow schedulers with their policies, and
+workloads, with their defaults.
 [Runs](run.md) shows where they stand in a file, and the `config.toml` of a run has all that are set
 in it. Options of schedulers are on the pages of their subject: waiting for preferred machines
 ([runs](run.md#configure-a-mix)), [slot prices](prices.md), [MapReduce](mapreduce.md).

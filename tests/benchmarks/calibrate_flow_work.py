@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -105,7 +106,7 @@ class World:
         spent_ns: The processor time of the last round's plan.
     """
 
-    def __init__(self, situation: Situation, **options: object) -> None:
+    def __init__(self, situation: Situation, **options: Any) -> None:
         s = situation
         rng = np.random.default_rng(1)
         total = s.machines * s.slots * 2 + 20_000

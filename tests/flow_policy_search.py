@@ -190,7 +190,7 @@ class Trial:
     def arrive(self) -> None:
         """Offer a few new tasks, some of them submitted a while ago."""
         held = len(self.waiting) + (len(self.world.running(FLOW)) if self.preemption else 0)
-        n = min(int(self.stream.integers(1, 4)[0]), MOST_TASKS - held)
+        n = min(int(self.stream.integers(1, 5 if self.gangs else 4)[0]), MOST_TASKS - held)
         if n <= 0:
             return
         first, zero = len(self.known), np.zeros(n, np.int64)
@@ -204,7 +204,7 @@ class Trial:
             (first // 6 + self.stream.integers(n, 2)) if not self.gangs else zero + first,
             np.tile(self.request, (n, 1)),
             np.zeros(n, np.int32),
-            np.maximum(now_us - self.stream.integers(n, 2_000_000), 0),
+            np.maximum(now_us - self.stream.integers(n, 8_000_000), 0),
             self.stream.integers(n, sets).astype(np.int32),
             gang,
             self.stream.integers(n, 3).astype(np.int8),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from numpy.typing import ArrayLike
 
 from flowsolver import _flowsolver as native
-from flowsolver.arguments import Int64Array, as_budget, as_ids, as_int64, as_names, broadcast
+from flowsolver.arguments import Int64Array, as_budget, as_ids, as_int64, broadcast
+from flowsolver.choices import Choices, as_native
 from flowsolver.network import FlowNetwork, core_of
 
 _NOT_COPIED = (
@@ -42,7 +42,7 @@ class IncrementalSolver:
     def __init__(
         self,
         network: FlowNetwork,
-        algorithm: str | Sequence[str] = "incremental_ssp",
+        algorithm: Choices = "incremental_ssp",
         *,
         deterministic: bool = False,
     ) -> None:
@@ -56,13 +56,25 @@ class IncrementalSolver:
 
         Args:
             network: the initial network.
-            algorithm: a name, or several for a race; see `algorithms`.
+            algorithm: a name or an `AlgorithmChoice`, or several for a race; see `algorithms`.
             deterministic: as in `solve`.
 
         Raises:
-            ValueError: for an unknown algorithm.
+            TypeError, ValueError: as `algorithm_choices`.
         """
-        self._core = native.IncrementalSolver(core_of(network), as_names(algorithm), deterministic)
+        self._core = native.IncrementalSolver(core_of(network), as_native(algorithm), deterministic)
+
+    def set_algorithm(self, algorithm: Choices, *, deterministic: bool = False) -> None:
+        """Use another algorithm, or another race, from the next resolve on.
+
+        It begins with the flow and the prices reached so far, whichever algorithm reached them
+        (Firmament, OSDI 2016, section 6.2), unless all its racers are `from_scratch`. Its graph is
+        built anew. Changes made before or after the call, answers and ids stay.
+
+        Raises:
+            TypeError, ValueError: as `algorithm_choices`; nothing has changed then.
+        """
+        self._core.set_algorithm(as_native(algorithm), deterministic)
 
     def add_nodes(self, supply: ArrayLike) -> Int64Array:
         """Add nodes of these supplies, int64[k] in units of flow.
@@ -141,7 +153,8 @@ class IncrementalSolver:
         each further resolve continues at least until it has found one path or cycle to send flow
         along. Cost scaling, relaxation, simplex and races may lose at a budget all that they had
         begun: shortest paths then complete the solve from the state reached, and the algorithm
-        itself is used again after the next OPTIMAL.
+        itself is used again after the next OPTIMAL. `winner` then names shortest paths.
+        Rounds `from_scratch` keep nothing, so they need a budget that suffices.
 
         Args:
             max_operations: budget of counted operations, deterministic; None: unlimited.
@@ -173,6 +186,11 @@ class IncrementalSolver:
         return self._core.stop_seconds
 
     @property
+    def racer_operations(self) -> dict[str, int]:
+        """The operations of each algorithm in the last resolve, as in `Solution`."""
+        return dict(self._core.racer_operations())
+
+    @property
     def cost(self) -> int:
         """The exact total cost of the last OPTIMAL resolve."""
         return self._core.cost
@@ -195,6 +213,25 @@ class IncrementalSolver:
         but need not balance.
         """
         return self._core.flow_reached()
+
+    def routed(self, nodes: ArrayLike) -> tuple[Int64Array, Int64Array]:
+        """Which units of these sources `flow_reached` takes to a sink, and how.
+
+        For rounds that ended with BUDGET. Where a unit is routed, its path is within the
+        capacities, together with the paths of all others that are; where it is not, its source
+        keeps what it had. Nothing is said about costs: a stopped flow is not optimal. Relaxation
+        and shortest paths route one unit after another, and cost scaling moves all at once
+        (Firmament, OSDI 2016, Table 2 and Fig. 10).
+
+        Args:
+            nodes: ids of sources, int64[k]; one of supply s may be named s times.
+
+        Returns:
+            (first, last): int64[k] each, the arc by which the unit leaves its source and the arc by
+                which it reaches a sink; -1 where it does not reach one. Units that meet on the way
+                are interchangeable; those named earlier are routed first. Reads the network once.
+        """
+        return self._core.routed(self._node_ids(nodes))
 
     def changed_flow(self) -> tuple[Int64Array, Int64Array]:
         """The arcs whose flow differs between the last two OPTIMAL resolves.
@@ -244,6 +281,15 @@ class IncrementalSolver:
     def certify_touched(self) -> native.Certificate:
         """As `certify`: balance and slackness at all nodes that the last resolve touched."""
         return self._core.certify(True)
+
+    def certify_changes(self, whole: bool = False) -> native.Certificate:
+        """As `certify`, but from what has changed since the last OPTIMAL resolve, if this method
+        proved that one, too; else, or if `whole`, by `certify`.
+
+        It says as much as `certify` does, except that sums of costs are compared only by `certify`.
+        The prices that were proved last are kept for it.
+        """
+        return self._core.certify_changes(whole)
 
     def snapshot(self) -> tuple[FlowNetwork, Int64Array, Int64Array]:
         """Copy the live network, numbered densely.

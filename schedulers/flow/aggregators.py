@@ -51,7 +51,8 @@ class InnerArcs(NamedTuple):
 
     def take(self, row: Int64) -> InnerArcs:
         """These rows, int64[n]."""
-        return InnerArcs(*(column[row] for column in self))
+        columns: Any = (column[row] for column in self)
+        return InnerArcs(*columns)
 
 
 def _none() -> InnerArcs:

@@ -117,7 +117,7 @@ class TaskTable(_native.TaskTable):  # type: ignore[misc] # compiled
     group_node: Callable[[Int64], Int64]
     # (row int64[n]) -> what a quantum of waiting costs in each task's group
     group_cost: Callable[[Int64], Int64]
-    # (row int64[n], quantum_us) -> by how much the price of a task's group exceeds its own, int64[n]
+    # (row int64[n], quantum_us) -> by how much the price of each task's group exceeds its own
     cost_of_lateness: Callable[[Int64, int], Int64]
     # (row, node: int64[n] each)
     set_node: Callable[[Int64, Int64], None]
@@ -180,10 +180,12 @@ class SolverGraph:
 
     Several of the solver's arcs may stand for one row of the graph's table of arcs out of
     aggregators (aggregators.InnerArcs).
+
+    solver: An empty one; None: one of the solver's default algorithm.
     """
 
-    def __init__(self) -> None:
-        self.solver = IncrementalSolver(FlowNetwork())
+    def __init__(self, solver: IncrementalSolver | None = None) -> None:
+        self.solver = IncrementalSolver(FlowNetwork()) if solver is None else solver
         self._arcs = _native.FlowArcs()
         self.added = 0
         self.altered = 0

@@ -243,12 +243,13 @@ class Policy(ABC):
         """How many tasks of each group have to wait, and may wait, in this round: int64[g] each, 0
         <= lower <= upper. None: any number may (Quincy section 4.2.2 bounds a job's share so).
 
-        Asked once per round.
+        Asked once per round. Bounds that no flow meets end the run: more tasks that may not wait
+        than there are places for. A policy that has bounds has no patience.
 
         Args:
             group: int64[g], the groups with tasks in the graph.
             tasks: int64[g], how many those are, waiting and, under preemption, running.
-            load: As of this round: all tasks that have to be placed need room.
+            load: Of the machines.
         """
         return None
 

@@ -27,6 +27,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "coco": "schedulers.flow.policies.coco:SPEC",
         "energy_aware": "schedulers.flow.policies.energy_aware:SPEC",
         "load_spreading": "schedulers.flow.policies.load_spreading:SPEC",
+        "network_aware": "schedulers.flow.policies.network_aware:SPEC",
         "octopus": "schedulers.flow.policies.octopus:SPEC",
         "quincy": "schedulers.flow.policies.quincy:SPEC",
         "random": "schedulers.flow.policies.plain:RANDOM",
@@ -72,4 +73,4 @@ def _wrong(spec: PolicySpec) -> str:
 
 
 _GROUP = EntryPointGroup("flow policy", ENTRY_POINTS, BUILT_IN, PolicySpec, _wrong)
-kinds, names, get = _GROUP.kinds, _GROUP.names, _GROUP.get
+kinds, get = _GROUP.kinds, _GROUP.get

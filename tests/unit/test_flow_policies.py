@@ -141,7 +141,8 @@ def test_what_cannot_be_is_refused(options: dict[str, object], says: str) -> Non
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_keeps_the_contract_of_schedulers(policy: str) -> None:
-    check_conformance(get("flow"), {"policy": policy, "preemption": True})
+    own = {"bandwidth": "cpu"} if policy == "network_aware" else {}
+    check_conformance(get("flow"), {"policy": policy, "preemption": True} | own)
 
 
 @pytest.mark.parametrize("option", ["fair_share", "admit_gangs"])

@@ -161,7 +161,7 @@ def test_an_unknown_option_is_named_and_the_known_ones_listed():
             r"^scheduler kind 'broken': broken_package:UNKNOWN: unknown capability 'flies'; "
             "known: depends_on_timing, evicts, ignores_changes, keeps_pending, measured_when_live, "
             "orders_mapreduce, own_process, plans_whole_queue, preempts, races, "
-            "shares_demand, waits_for_outcome, wants_ends$",
+            "shares_demand, unmodelled, waits_for_outcome, wants_ends$",
         ),
     ],
 )

@@ -134,12 +134,6 @@ class Quincy(Policy):
     def aggregators(self) -> int:
         return 1 + self._racks + self._catalog.sets
 
-    def aggregator_name(self, aggregator: int) -> str:
-        if aggregator == 0:
-            return "X"
-        of_set = aggregator - 1 - self._racks
-        return f"R{aggregator - 1}" if of_set < 0 else f"K{of_set}"
-
     def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
         is_set = aggregator > self._racks
         is_rack = (aggregator > 0) & ~is_set
@@ -194,6 +188,13 @@ class Quincy(Policy):
             self._catalog, self._rack, tasks.preference, machine.astype(np.int32)
         )
         return cost - self._stay_margin
+
+    def aggregator_name(self, aggregator: int) -> str:
+        if aggregator == 0:
+            return "X"
+        if aggregator <= self._racks:
+            return f"R{aggregator - 1}"
+        return f"K{aggregator - 1 - self._racks}"
 
     def _to_cluster(self, row: Int64, preference: Int64) -> TaskArcs:
         cost = self._catalog.elsewhere_cost[preference]

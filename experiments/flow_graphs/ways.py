@@ -37,7 +37,8 @@ class Way:
             it is one with the fewest.
         free: The cheapest path that begins so and has room all along; empty if none has.
         rent: What the full arcs of the path are worth to the tasks that have them, by the dual
-            prices: cost + rent is no less than what the task's own way costs with its rent.
+            prices: cost + rent is no less than what the task's own way costs with its rent. None if
+            the flow is not proved optimal.
         extra: What the round would cost more if the task began so, with all others moved as
             cheaply as possible. None: no flow takes it there.
         steps: How the flow would change then, in order, from the task's first arc on.
@@ -47,7 +48,7 @@ class Way:
     cost: int
     full: tuple[int, ...]
     free: tuple[int, ...]
-    rent: int
+    rent: int | None
     extra: int | None
     steps: tuple[Step, ...]
 
@@ -68,7 +69,7 @@ class TaskWays:
     node: int
     taken: tuple[int, ...]
     cost: int
-    rent: int
+    rent: int | None
     others: tuple[Way, ...]
 
 
@@ -196,7 +197,9 @@ class Ways:
     def _cost_of(self, path: Iterable[int]) -> int:
         return sum(self._cost[arc] for arc in path)
 
-    def _rent_of(self, path: Iterable[int]) -> int:
+    def _rent_of(self, path: Iterable[int]) -> int | None:
+        if not self._proved:
+            return None
         return sum(max(0, -self._reduced_cost(arc)) for arc in path)
 
     def _reduced_cost(self, arc: int) -> int:

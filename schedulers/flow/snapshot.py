@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from schedulers.flow.graph import FlowGraph
+from schedulers.flow.graph import UNROUTED, FlowGraph
 from schedulers.flow.solver_graph import NO_NODE, TaskNodeState, TaskTable
 from shared_state.tasks import Int64
 
@@ -41,10 +41,11 @@ class GraphSnapshot:
         capacity, cost, flow: int64[m].
         cost_scale: By what the policy's costs are multiplied in `cost`.
         total_cost: Of the flow, as the solver has it.
-        proved: Whether the flow was proved optimal; None if the solver has not finished, and there
-            is nothing to prove.
+        proved: Whether the flow was proved optimal; None if the round ended before the solver had
+            finished. Its flow need not balance then, and its prices prove nothing.
         waiting, running: int64, the ids of the tasks in the graph, ascending.
         machine: int64[running], where they run.
+        unrouted: int64, the ids of those tasks that the flow of an unfinished round takes nowhere.
     """
 
     kind: NDArray[np.int8]
@@ -64,10 +65,12 @@ class GraphSnapshot:
     waiting: Int64
     running: Int64
     machine: Int64
+    unrouted: Int64
 
 
 def snapshot(graph: FlowGraph, table: TaskTable) -> GraphSnapshot:
-    """Copy the graph, after its solve and before its next update, and prove its flow optimal.
+    """Copy the graph, after its solve and before its next update, and prove its flow optimal if the
+    solve ended.
 
     Args:
         graph: The graph.
@@ -103,7 +106,14 @@ def snapshot(graph: FlowGraph, table: TaskTable) -> GraphSnapshot:
     runs = in_graph[table.node_state[in_graph] == TaskNodeState.RUNNING]
     runs = runs[np.argsort(table.task[runs])]
     waiting = table.task[table.node_state == TaskNodeState.WAITING]
-    reached = graph.solver.flow_reached()
+    flow = graph.solver.flow_reached()[arc]
+    unrouted = np.zeros(0, np.int64)
+    total_cost, proved = graph.solver.cost, None
+    if graph.reached is None:
+        proved = graph.certificate(whole=True).ok
+    else:
+        unrouted = np.sort(table.task[in_graph[graph.reached[in_graph] == UNROUTED]])
+        total_cost = int(network.cost @ flow)
     return GraphSnapshot(
         kind=kind,
         number=number,
@@ -118,13 +128,14 @@ def snapshot(graph: FlowGraph, table: TaskTable) -> GraphSnapshot:
         head=head,
         capacity=network.capacity,
         cost=network.cost,
-        flow=reached[arc],
+        flow=flow,
         cost_scale=nodes.scale,
-        total_cost=graph.solver.cost,
-        proved=_proved(graph),
+        total_cost=total_cost,
+        proved=proved,
         waiting=np.sort(waiting),
         running=table.task[runs].copy(),
         machine=table.machine[runs].copy(),
+        unrouted=unrouted,
     )
 
 
@@ -144,10 +155,3 @@ def _name(kind: NodeKind, number: int, graph: FlowGraph) -> str:
     if kind is NodeKind.AGGREGATOR:
         return graph.nodes.policy.aggregator_name(number)
     return f"{_LETTER[kind]}{number}"
-
-
-def _proved(graph: FlowGraph) -> bool | None:
-    try:
-        return graph.certificate(whole=True).ok
-    except RuntimeError:  # the solver has not finished: there is no certificate
-        return None

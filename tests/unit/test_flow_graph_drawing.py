@@ -19,10 +19,11 @@ from experiments.flow_graphs.changes import arcs_by_key, changes
 from experiments.flow_graphs.example import example
 from experiments.flow_graphs.layout import laid_out
 from experiments.flow_graphs.page import About, drawing, page
-from experiments.flow_graphs.recorder import RecordedRound, Wanted
+from experiments.flow_graphs.recorder import RecordedRound, Recording, RoundRecorder, Wanted
 from experiments.flow_graphs.words import Teller
 from flowsolver import FlowNetwork, Status, solve
 from schedulers.flow.snapshot import GraphSnapshot, NodeKind, snapshot
+from schedulers.interface import PartitionRanking, PlanContext
 from schedulers.prices.registry import PriceMode
 from tests.fixtures.examples import examples
 from tests.flow_world import LOCAL, FlowWorld, catalog_of, quincy, slot_cell, spreading, tasks_of
@@ -127,6 +128,7 @@ def test_another_way_costs_what_a_solve_from_scratch_says(
                 assert forced == (None if way.extra is None else graph.total_cost + way.extra)
                 assert way.extra is None or way.extra >= 0
                 # With the prices of full arcs no way is cheaper than the task's own.
+                assert way.rent is not None and ways.rent is not None
                 assert way.cost + way.rent >= ways.cost + ways.rent
                 if way.extra is not None:
                     check_steps(graph, way.steps, way.extra)
@@ -304,6 +306,26 @@ def test_it_is_told_that_waiting_is_cheaper_than_a_free_place() -> None:
     told, row = Teller(world.last), task_of(world.last, waits=True)
     waits = " ".join(told.why(row))
     assert "There is room" in waits and "costs 90. But waiting costs less." in waits
+
+
+def test_a_round_that_ended_early_says_so() -> None:
+    """Its tasks keep their state, and nothing is said to be the cheapest."""
+    spec = slot_cell(machines=6, slots=1, rack_size=3)
+    options = {"algorithm": "cost_scaling", "max_operations": 1}
+    scheduler = quincy(spec, catalog_of([LOCAL]), **options)
+    recording = Recording(spec.dimensions)
+    recorder = RoundRecorder(scheduler, Wanted(), recording)
+    view = FlowWorld(spec, scheduler).view
+    context = PlanContext(0, 1, PartitionRanking.OPTIMISTIC, np.zeros(1, np.int32))
+    recorder.plan(tasks_of(np.arange(4), preference=1), view, context)
+    [its] = recording.rounds
+    assert its.graph.proved is None and its.graph.unrouted.tolist() == [0, 1, 2, 3]
+    data = data_of(page(recording, ABOUT))["rounds"][0]
+    assert data["proved"] is None and data["unrouted"] == 4
+    assert sum(arc["cost"] * arc["flow"] for arc in data["arcs"]) == data["cost"]
+    for task in data["tasks"]:
+        assert "still waits" in task["title"] and "budget was used up" in task["why"][0]
+        assert all(way["extra"] is None and way["rent"] is None for way in task["ways"])
 
 
 def test_changes_are_told_by_name() -> None:

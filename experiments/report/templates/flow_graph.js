@@ -141,8 +141,10 @@
       const row = element("tr");
       const to = element("td", way.to);
       for (const full of way.full) to.append(element("small", `full: ${full}`));
-      const extra = way.extra === null ? "no room" : number(way.extra);
-      row.append(to, element("td", number(way.cost)), element("td", number(way.rent)));
+      const unknown = round().proved ? "no room" : "unknown";
+      const extra = way.extra === null ? unknown : number(way.extra);
+      row.append(to, element("td", number(way.cost)));
+      row.append(element("td", way.rent === null ? "unknown" : number(way.rent)));
       row.append(element("td", extra));
       row.addEventListener("click", () => {
         for (const one of body.querySelectorAll(".chosen, .steps"))
@@ -160,7 +162,8 @@
       body.append(row);
     }
     table.append(headed, body);
-    const own = `Its own way: ${number(task.cost)}, ${number(task.rent)} for full arcs on it.`;
+    const rent = task.rent === null ? "" : `, ${number(task.rent)} for full arcs on it`;
+    const own = `Its own way: ${number(task.cost)}${rent}.`;
     const parts = [title];
     if (task.facts.length) parts.push(facts);
     parts.push(why);
@@ -212,7 +215,8 @@
   function show() {
     rounds.forEach((_, place) => id(`round-${place}`).toggleAttribute("hidden", place !== now));
     const its = round();
-    const proofs = new Map([[null, "stopped early"], [true, "proved optimal"]]);
+    const early = `ended early, ${number(its.unrouted)} tasks not routed`;
+    const proofs = new Map([[null, early], [true, "proved optimal"]]);
     const proof = proofs.get(its.proved) ?? "NOT optimal";
     const at = `${(its.at_us / 1e6).toLocaleString("en", { minimumFractionDigits: 3 })} s`;
     id("now").textContent = `Round ${its.number} at ${at}: cost ${number(its.cost)}, ${proof}`;

@@ -33,7 +33,8 @@ class GraphSnapshot:
         number: int64[n], which node of its kind: the task's id, the aggregator's number, the
             machine's row (also of entrances), the number of the group that waits there.
         name: Of each node, n of them: T17, M3, S, or what the policy calls its aggregators.
-        supply: int64[n], how many units begin there, negative where they end.
+        supply: int64[n], how many units begin there, negative where they end: at the sink, and at
+            U_j as many as have to wait there (Policy.waiting_bounds).
         potential: int64[n], the dual prices. The reduced cost of an arc, cost - potential[tail] +
             potential[head], is >= 0 where flow < capacity, and <= 0 where flow > 0.
         arc: int64[m], the solver's ids. An arc keeps its id as long as it stays in the graph.
@@ -80,7 +81,7 @@ def snapshot(graph: FlowGraph, table: TaskTable) -> GraphSnapshot:
     nodes = graph.nodes
     row_of = np.full(int(node.max(initial=0)) + 1, -1, np.int64)
     row_of[node] = np.arange(len(node))
-    kind = np.full(len(node), NodeKind.UNSCHEDULED, np.int8)
+    kind = np.zeros(len(node), np.int8)
     number = np.zeros(len(node), np.int64)
 
     def are(which: NodeKind, ids: Int64, numbers: Int64) -> None:
@@ -95,13 +96,9 @@ def snapshot(graph: FlowGraph, table: TaskTable) -> GraphSnapshot:
     are(NodeKind.MACHINE, nodes.machine, machines)  # where they are the same
     are(NodeKind.AGGREGATOR, nodes.aggregator[aggregators], aggregators)
     are(NodeKind.PATIENCE, nodes.patience, np.zeros(len(nodes.patience), np.int64))
+    group, group_node, *_ = table.open_groups()
+    are(NodeKind.UNSCHEDULED, group_node, group)
     are(NodeKind.TASK, table.node[in_graph], table.task[in_graph])
-
-    tail, head = network.tail, network.head
-    group = np.zeros(len(node), np.int64)
-    group[row_of[table.node[in_graph]]] = nodes.policy.waiting_group(table.batch(in_graph))
-    waits = (kind[tail] == NodeKind.TASK) & (kind[head] == NodeKind.UNSCHEDULED)
-    number[head[waits]] = group[tail[waits]]
 
     runs = in_graph[table.node_state[in_graph] == TaskNodeState.RUNNING]
     runs = runs[np.argsort(table.task[runs])]
@@ -124,8 +121,8 @@ def snapshot(graph: FlowGraph, table: TaskTable) -> GraphSnapshot:
         supply=network.supply,
         potential=graph.solver.potential()[node],
         arc=arc,
-        tail=tail,
-        head=head,
+        tail=network.tail,
+        head=network.head,
         capacity=network.capacity,
         cost=network.cost,
         flow=flow,

@@ -112,6 +112,8 @@
     } else if (node.kind !== "sink") {
       parts.push(element("p", `Price: ${number(node.price)}.`));
     }
+    if (node.kind === "unscheduled" && node.supply < 0)
+      parts.push(element("p", `${number(-node.supply)} of its tasks have to wait, says the policy.`));
     if (node.hidden) parts.push(element("p", `${number(node.hidden)} of its arcs are not drawn.`));
     const into = round().arcs.filter((arc) => arc.head === index);
     const out = round().arcs.filter((arc) => arc.tail === index);

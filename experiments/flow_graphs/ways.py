@@ -59,9 +59,9 @@ class TaskWays:
 
     Attributes:
         node: The task's row in the columns of nodes.
-        taken: The arcs from the task that carry its unit, mostly to the sink. Where units of several tasks
-            pass an aggregator, one of the possible ways to tell them apart. Empty if the flow of an
-            unfinished round does not take the task to the sink.
+        taken: The arcs from the task that carry its unit, mostly to the sink. Where units of
+            several tasks pass an aggregator, one of the possible ways to tell them apart. Empty if
+            the flow of an unfinished round takes it nowhere.
         cost, rent: Of them, as of a Way.
         others: The other ways.
     """

@@ -210,9 +210,7 @@ class PatienceArcs:
         if len(self.node) == 0:
             self.node = self._graph.add_nodes(1)
             unbounded, zero = np.array([UNBOUNDED]), np.zeros(1, np.int64)
-            self._to_sink = self._graph.add_arcs(
-                self.node, np.array([self._sink]), unbounded, zero
-            )
+            self._to_sink = self._graph.add_arcs(self.node, np.array([self._sink]), unbounded, zero)
             self._first_quantum = quantum
         risen = price.cost * (quantum - self._first_quantum)
         if quantum != self._quantum:

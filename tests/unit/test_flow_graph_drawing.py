@@ -22,11 +22,24 @@ from experiments.flow_graphs.page import About, drawing, page
 from experiments.flow_graphs.recorder import RecordedRound, Recording, RoundRecorder, Wanted
 from experiments.flow_graphs.words import Teller
 from flowsolver import FlowNetwork, Status, solve
+from schedulers.flow.policies.interface import Policy
+from schedulers.flow.policies.load_spreading import LoadSpreading
+from schedulers.flow.scheduler import FlowScheduler
 from schedulers.flow.snapshot import GraphSnapshot, NodeKind, snapshot
 from schedulers.interface import PartitionRanking, PlanContext
 from schedulers.prices.registry import PriceMode
 from tests.fixtures.examples import examples
-from tests.flow_world import LOCAL, FlowWorld, catalog_of, quincy, slot_cell, spreading, tasks_of
+from tests.flow_world import (
+    LOCAL,
+    FlowWorld,
+    QuincyOptions,
+    catalog_of,
+    environment,
+    quincy,
+    slot_cell,
+    spreading,
+    tasks_of,
+)
 from tests.recorded_world import RecordedWorld, random_world
 
 ROOT = Path(__file__).parents[2]
@@ -308,24 +321,52 @@ def test_it_is_told_that_waiting_is_cheaper_than_a_free_place() -> None:
     assert "There is room" in waits and "costs 90. But waiting costs less." in waits
 
 
-def test_a_round_that_ended_early_says_so() -> None:
+@pytest.mark.parametrize("algorithm", ["cost_scaling", "relaxation"])
+def test_a_round_that_ended_early_says_so(algorithm: str) -> None:
     """Its tasks keep their state, and nothing is said to be the cheapest."""
-    spec = slot_cell(machines=6, slots=1, rack_size=3)
-    options = {"algorithm": "cost_scaling", "max_operations": 1}
+    spec = slot_cell(machines=20, slots=1, rack_size=5)
+    options = {"algorithm": algorithm, "max_operations": 1}
     scheduler = quincy(spec, catalog_of([LOCAL]), **options)
     recording = Recording(spec.dimensions)
     recorder = RoundRecorder(scheduler, Wanted(), recording)
     view = FlowWorld(spec, scheduler).view
     context = PlanContext(0, 1, PartitionRanking.OPTIMISTIC, np.zeros(1, np.int32))
-    recorder.plan(tasks_of(np.arange(4), preference=1), view, context)
+    recorder.plan(tasks_of(np.arange(30), preference=1), view, context)
     [its] = recording.rounds
-    assert its.graph.proved is None and its.graph.unrouted.tolist() == [0, 1, 2, 3]
+    unrouted = its.graph.unrouted.tolist()
+    assert its.graph.proved is None and unrouted
     data = data_of(page(recording, ABOUT))["rounds"][0]
-    assert data["proved"] is None and data["unrouted"] == 4
+    assert data["proved"] is None and data["unrouted"] == len(unrouted)
     assert sum(arc["cost"] * arc["flow"] for arc in data["arcs"]) == data["cost"]
+    names = {node["index"]: node["name"] for node in data["nodes"]}
     for task in data["tasks"]:
-        assert "still waits" in task["title"] and "budget was used up" in task["why"][0]
+        if int(names[task["index"]][1:]) in unrouted:
+            assert "still waits" in task["title"] and "budget was used up" in task["why"][0]
         assert all(way["extra"] is None and way["rent"] is None for way in task["ways"])
+
+
+class OneHasToWait(LoadSpreading):
+    """Load spreading in which a task of each job has to wait."""
+
+    def waiting_bounds(self, group: Any, tasks: Any) -> Any:
+        return np.minimum(tasks, 1), tasks
+
+
+def test_tasks_that_have_to_wait_end_at_their_aggregator() -> None:
+    spec = slot_cell(machines=4, slots=2, rack_size=2)
+    policy = OneHasToWait(100, 1_000_000, 4, Policy.wait_price)
+    world = RecordedWorld(spec, FlowScheduler(policy, QuincyOptions(), environment(spec)))
+    world.offer(tasks_of(np.arange(4), job=np.array([0, 0, 0, 1])))
+    world.plan()
+    its = world.last
+    told = Teller(its)
+    waits = [its.graph.name[row] for row in its.tasks if told.waits(row)]
+    assert len(waits) == 2 and "T3" in waits
+    bounds = its.graph.supply[its.graph.kind == NodeKind.UNSCHEDULED]
+    assert bounds.tolist() == [-1, -1]
+    used = Counter(arc for ways in its.ways.values() for arc in ways.taken)
+    assert [used[arc] for arc in range(len(its.graph.arc))] == its.graph.flow.tolist()
+    assert page(world.recording, ABOUT)
 
 
 def test_changes_are_told_by_name() -> None:

@@ -167,6 +167,9 @@ def test_changes_lead_from_one_round_to_the_next(seed: int, options: dict[str, o
     rounds = random_world(seed, **options).recording.rounds
     for before, now in pairwise(rounds):
         found = changes(before, now)
+        old, new = set(before.graph.name), set(now.graph.name)
+        assert len(found.new_nodes) == len(new - old)
+        assert len(found.gone_nodes) == len(old - new)
         arcs, goal = arcs_by_key(before.graph), arcs_by_key(now.graph)
         for key in found.gone_arcs:
             assert arcs.pop(key) == found.gone_arcs[key]

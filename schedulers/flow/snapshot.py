@@ -3,7 +3,7 @@ after a round. Taking it changes nothing in the graph."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -39,9 +39,10 @@ class GraphSnapshot:
             potential[head], is >= 0 where flow < capacity, and <= 0 where flow > 0.
         arc: int64[m], the solver's ids. An arc keeps its id as long as it stays in the graph.
         tail, head: int64[m], rows of the columns of nodes.
-        capacity, cost, flow: int64[m].
+        capacity, flow: int64[m].
+        cost: int64[m], as the policy has it, times cost_scale.
         cost_scale: By what the policy's costs are multiplied in `cost`.
-        total_cost: Of the flow, as the solver has it.
+        total_cost: Of the flow.
         proved: Whether the flow was proved optimal; None if the round ended before the solver had
             finished. Its flow need not balance then, and its prices prove nothing.
         waiting, running: int64, the ids of the tasks in the graph, ascending.
@@ -71,7 +72,7 @@ class GraphSnapshot:
 
 def snapshot(graph: FlowGraph, table: TaskTable) -> GraphSnapshot:
     """Copy the graph, after its solve and before its next update, and prove its flow optimal if the
-    solve ended.
+    solve ended. What only saves the solver work is left out: see _as_drawn.
 
     Args:
         graph: The graph.
@@ -103,21 +104,15 @@ def snapshot(graph: FlowGraph, table: TaskTable) -> GraphSnapshot:
     runs = in_graph[table.node_state[in_graph] == TaskNodeState.RUNNING]
     runs = runs[np.argsort(table.task[runs])]
     waiting = table.task[table.node_state == TaskNodeState.WAITING]
-    flow = graph.solver.flow_reached()[arc]
-    unrouted = np.zeros(0, np.int64)
-    total_cost, proved = graph.solver.cost, None
+    unrouted, proved = np.zeros(0, np.int64), None
     if graph.reached is None:
-        proved = graph.certificate(whole=True).ok
+        proved = graph.solver.certify().ok
     else:
         unrouted = np.sort(table.task[in_graph[graph.reached[in_graph] == UNROUTED]])
-        total_cost = int(network.cost @ flow)
-    return GraphSnapshot(
+    whole = GraphSnapshot(
         kind=kind,
         number=number,
-        name=tuple(
-            _name(NodeKind(one), which, graph)
-            for one, which in zip(kind.tolist(), number.tolist(), strict=True)
-        ),
+        name=(),
         supply=network.supply,
         potential=graph.solver.potential()[node],
         arc=arc,
@@ -125,14 +120,60 @@ def snapshot(graph: FlowGraph, table: TaskTable) -> GraphSnapshot:
         head=network.head,
         capacity=network.capacity,
         cost=network.cost,
-        flow=flow,
+        flow=graph.solver.flow_reached()[arc],
         cost_scale=nodes.scale,
-        total_cost=total_cost,
+        total_cost=0,
         proved=proved,
         waiting=np.sort(waiting),
         running=table.task[runs].copy(),
         machine=table.machine[runs].copy(),
         unrouted=unrouted,
+    )
+    its = _as_drawn(whole, row_of[nodes.machine], row_of[nodes.placement], nodes.risen)
+    kinds = zip(its.kind.tolist(), its.number.tolist(), strict=True)
+    return replace(
+        its,
+        name=tuple(_name(NodeKind(one), which, graph) for one, which in kinds),
+        total_cost=int(its.cost @ its.flow),
+    )
+
+
+def _as_drawn(its: GraphSnapshot, machine: Int64, placement: Int64, risen: int) -> GraphSnapshot:
+    """A graph without what only saves the solver work: costs as the policy has them, and machines
+    of one node.
+
+    What has risen for all tasks alike is taken off again, off each path once, and off the
+    potentials of all nodes before: reduced costs stay. Nodes for placements become one with their
+    machines. An arc into one keeps a reduced cost of at least 0, as the machine's potential is at
+    least that of the node; and the same where it carries flow, as both are equal there.
+
+    Args:
+        its: The solver's.
+        machine, placement: int64[M], rows of nodes.
+        risen: As in GraphNodes.
+    """
+    ends = np.isin(its.kind, (NodeKind.MACHINE, NodeKind.SINK))
+    ends[placement] = placement == machine
+    pays = ~ends[its.tail] & ends[its.head]
+    merged = np.arange(len(its.kind))
+    merged[placement] = machine
+    kept = np.ones(len(its.kind), bool)
+    kept[placement] = placement == machine
+    row_of = np.cumsum(kept) - 1
+    tail, head = merged[its.tail], merged[its.head]
+    arcs = tail != head
+    return replace(
+        its,
+        kind=its.kind[kept],
+        number=its.number[kept],
+        supply=its.supply[kept],
+        potential=np.where(ends, its.potential, its.potential - risen)[kept],
+        arc=its.arc[arcs],
+        tail=row_of[tail[arcs]],
+        head=row_of[head[arcs]],
+        capacity=its.capacity[arcs],
+        cost=np.where(pays, its.cost - risen, its.cost)[arcs],
+        flow=its.flow[arcs],
     )
 
 

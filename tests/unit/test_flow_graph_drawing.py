@@ -240,8 +240,15 @@ def test_names_cannot_end_the_script_of_a_page() -> None:
     assert "<script>alert" not in text and "<i>" not in text
 
 
-@pytest.mark.parametrize("policy", ["quincy", "load_spreading"])
-def test_the_example_is_drawn_as_in_the_paper(policy: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "aggregators"),
+    [
+        ("quincy", {"X", "R0", "R1"}),
+        ("load_spreading", {"X"}),
+        ("network_aware", {"RA200", "RA400"}),
+    ],
+)
+def test_the_example_is_drawn_as_in_the_paper(policy: str, aggregators: set[str]) -> None:
     """Four machines, two jobs of three and two tasks, all but one of which have a place."""
     rounds = example(policy).rounds
     its = rounds[1]
@@ -253,7 +260,7 @@ def test_the_example_is_drawn_as_in_the_paper(policy: str) -> None:
     assert not any(Teller(rounds[-1]).waits(row) for row in rounds[-1].tasks)
     image = ElementTree.fromstring(drawing(its))
     texts = {"".join(one.itertext()) for one in image.iter("{http://www.w3.org/2000/svg}text")}
-    assert {"T0", "X", "U1", "S", "M3 1/1"} <= texts
+    assert {"T0", "U1", "S", "M3 1/1", *aggregators} <= texts
 
 
 def test_the_image_of_the_documents_is_what_is_drawn() -> None:
@@ -353,7 +360,7 @@ def test_a_round_that_ended_early_says_so(algorithm: str) -> None:
 class OneHasToWait(LoadSpreading):
     """Load spreading in which a task of each job has to wait."""
 
-    def waiting_bounds(self, group: Any, tasks: Any) -> Any:
+    def waiting_bounds(self, group: Any, tasks: Any, load: Any) -> Any:
         return np.minimum(tasks, 1), tasks
 
 

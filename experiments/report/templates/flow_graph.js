@@ -4,6 +4,7 @@
   const rounds = data.rounds;
   const id = (name) => document.getElementById(name);
   const UNBOUNDED = 1 << 30;
+  const paper = document.querySelector(".paper");
   let now = 0;
   let picked = null; // the task's index on the page
   let pinned = null; // a node or line that was clicked
@@ -196,7 +197,11 @@
     for (const one of graph.querySelectorAll(".picked")) one.classList.remove("picked");
     const task = picked === null ? undefined : taskOf(picked);
     if (task) {
-      graph.querySelector(`[data-n="${picked}"]`)?.classList.add("picked");
+      const node = graph.querySelector(`[data-n="${picked}"]`);
+      node.classList.add("picked");
+      const [its, all] = [node.getBoundingClientRect(), paper.getBoundingClientRect()];
+      if (its.top < all.top || its.bottom > all.bottom)
+        paper.scrollTop += its.top - all.top - all.height / 2;
       light(task.path, []);
       tellTask(task);
     } else if (picked !== null) {
@@ -256,7 +261,6 @@
   }
 
   const target = (event) => event.target.closest?.("[data-n], .link[data-a]");
-  const paper = document.querySelector(".paper");
   paper.addEventListener("mouseover", (event) => {
     if (picked !== null || pinned) return;
     const on = target(event);

@@ -114,8 +114,12 @@ class GraphNodes(NamedTuple):
     Attributes:
         policy: Names the aggregators.
         scale: By what the policy's costs are multiplied, so that prices of slots fit below them.
+        risen: What all paths cost more in the solver's graph than they do (the module's docstring):
+            on running arcs, on the arcs from `placement` to `machine`, and on those of the U_j and
+            of W to the sink.
         sink: Of all flow.
-        machine: int64[M], where running tasks enter machines, and placements without a price.
+        machine: int64[M], where running tasks enter machines.
+        placement: int64[M], where placements enter; the same, if nothing rises.
         entrance: int64[M], where placements enter that pay for their slots; mostly the same.
         aggregator: int64[A], NO_NODE for those that are not in the graph.
         patience: int64[0] or int64[1], where tasks wait for a place that they prefer.
@@ -123,8 +127,10 @@ class GraphNodes(NamedTuple):
 
     policy: Policy
     scale: int
+    risen: int
     sink: int
     machine: Int64
+    placement: Int64
     entrance: Int64
     aggregator: Int64
     patience: Int64
@@ -385,12 +391,14 @@ class FlowGraph:
 
     @property
     def nodes(self) -> GraphNodes:
-        """The nodes that are not those of single tasks and jobs, which the task table has."""
+        """The nodes that are not those of single tasks and groups, which the task table has."""
         return GraphNodes(
             self._policy,
             1 if self._pricing is None else self._pricing.scale,
+            self._machine_arcs.risen,
             self._sink,
             self._machine_arcs.node,
+            self._machine_arcs.unpriced,
             self._machine_arcs.entrance_of_priced,
             self._aggregators.node,
             self._patience.node,

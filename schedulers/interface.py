@@ -325,6 +325,8 @@ class TaskChanges:
         task: int64[n].
         machine: int32[n].
         allocation: int64[n], -1 where there is none.
+        adopted: The tasks themselves, in the same order, if they were adopted: the scheduler may
+            never have been offered them. Else None.
     """
 
     kind: ChangeKind
@@ -332,6 +334,7 @@ class TaskChanges:
     task: Int64
     machine: Int32
     allocation: Int64
+    adopted: TaskBatch | None = None
 
 
 @dataclass(frozen=True, slots=True)

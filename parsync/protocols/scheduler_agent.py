@@ -76,7 +76,7 @@ from schedulers.interface import (
     observes_changes,
 )
 from schedulers.unplaceable import Unplaceable
-from shared_state.tasks import Int32, Int64
+from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.transaction import CommitResult, Reason, Transaction
 
 # numpy compares with plain numbers three times as fast as with enums
@@ -119,15 +119,22 @@ class TaskObserver:
     Args:
         scheduler: The scheduler.
         observes: Whether it is told of changes at all.
+        table: Every task of the run (row = id).
     """
 
-    def __init__(self, scheduler: CheckedScheduler, observes: bool) -> None:
+    def __init__(self, scheduler: CheckedScheduler, observes: bool, table: TaskBatch) -> None:
         self._scheduler = scheduler
         self._observes = observes
+        self._table = table
 
     def on_adopted(self, now_us: int, event: TasksAdopted) -> None:
         """Tasks run already, without a claim of the scheduler."""
-        self._observe(ChangeKind.ADOPTED, now_us, event.task, event.machine, event.allocation)
+        if self._observes:
+            tasks = self._table.take(event.task)
+            kind, machine, allocation = ChangeKind.ADOPTED, event.machine, event.allocation
+            self._scheduler.observe(
+                TaskChanges(kind, now_us, event.task, machine, allocation, tasks)
+            )
 
     def on_ended(self, now_us: int, event: TasksEnded) -> ChangeKind:
         """Allocations ended. Return how."""
@@ -223,7 +230,7 @@ class SchedulerAgent(DrivesScheduler, MeasuredAgent):
         self.retry_at_us: int | None = None
         self._unit, self._pipelines = unit, pipelines
         self._rounds = make_rounds(environment, view, quality)
-        self._observer = TaskObserver(self.scheduler, observes_changes(capabilities))
+        self._observer = TaskObserver(self.scheduler, observes_changes(capabilities), shared.table)
         # where all units are alike, none that waits behind another would fit
         alike = UnitSizes(shared.table, shared.catalog).are_alike
         self._holds = None if alike else QueueHolds(self.log)

@@ -46,10 +46,10 @@ _RUNNING = (ChangeKind.COMMITTED, ChangeKind.ADOPTED)
 
 
 class FlowScheduler:
-    """A schedulers.interface.Scheduler that keeps pending tasks. Adopted tasks that it never was
-    offered stay where they are: nobody says what they ask for, and the view shows what they take. A
-    gang is claimed when all its waiting tasks have a place; until then their places are not given
-    to others. `work` counts what the last plan did."""
+    """A schedulers.interface.Scheduler that keeps pending tasks. Under preemption, tasks that it
+    adopts may be moved like those that it placed. A gang is claimed when all its waiting tasks have
+    a place; until then their places are not given to others. `work` counts what the last plan
+    did."""
 
     work: RoundWork
 
@@ -91,6 +91,8 @@ class FlowScheduler:
         if kind == ChangeKind.REJECTED:
             self.table.reject(changes.task)
         elif self._options.preemption and kind in _RUNNING:
+            if changes.adopted is not None:
+                self.table.offer(changes.adopted)
             self.table.run(changes.task, changes.machine, changes.allocation, changes.at_us)
         else:  # it runs for good, or has ended; evicted and lost tasks are offered again
             self.table.forget(changes.task)

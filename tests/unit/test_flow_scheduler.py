@@ -16,9 +16,10 @@ from schedulers.conformance import check_conformance
 from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.flow.scheduler import WEIGHTS_PS, RoundWork
 from schedulers.flow.solver_graph import NO_ROW, TaskState, TaskTable
-from schedulers.interface import ChangeKind, PendingReason
+from schedulers.interface import ChangeKind, PendingReason, TaskChanges
 from shared_state.random import Stream
 from shared_state.tasks import TaskBatch
+from shared_state.transaction import Transaction
 from tests.flow_world import (
     FLOW,
     LOCAL,
@@ -495,3 +496,22 @@ def test_columns_of_any_layout_may_be_offered() -> None:
     batch = table.batch(table.rows(tasks.task))
     assert np.array_equal(batch.request, wide[:, ::3])
     assert batch.gang.tolist() == [7, 5, 3, 1]
+
+
+@pytest.mark.parametrize("preemption", [False, True])
+def test_a_task_that_ran_before_the_scheduler_began_moves_only_under_preemption(
+    preemption: bool,
+) -> None:
+    spec = slot_cell(machines=2, slots=1, rack_size=1)
+    catalog = catalog_of([{"machine": {0: 0}, "elsewhere": 10, "unscheduled": 50}])
+    world = FlowWorld(spec, quincy(spec, catalog, preemption=preemption))
+    task = tasks_of(np.arange(1), preference=1)
+    request, synced = np.ones((1, 1), np.int64), np.zeros(1, np.int64)
+    claim = Transaction(FLOW, 0, task.task, np.array([1], np.int32), request, synced)
+    allocation = world.cell.commit(claim, 0).allocation
+    machine = np.array([1], np.int32)
+    world.scheduler.observe(
+        TaskChanges(ChangeKind.ADOPTED, 0, task.task, machine, allocation, task)
+    )
+    world.sync()
+    assert world.plan().evict.tolist() == (allocation.tolist() if preemption else [])

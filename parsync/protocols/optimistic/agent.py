@@ -137,7 +137,7 @@ class OptimisticAgent(_native.OptimisticAgent, DrivesScheduler):
             sync,
             native_planner(environment, self._view, policy.quality)
             or ScheduledRounds(environment, self._view, policy.quality),
-            TaskObserver(self.scheduler, observes) if observes else None,
+            TaskObserver(self.scheduler, observes, shared.table) if observes else None,
             quota,
             self._demand,
             self._view.preemptible,

@@ -35,7 +35,7 @@ from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import TaskGangs, Workload
-from schedulers.interface import ContractBroken
+from schedulers.interface import Capability, ContractBroken
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
 
@@ -88,6 +88,9 @@ def make_workload(config: RunConfig, seed: int) -> Workload:
     return workload
 
 
+_PREEMPTION = {Capability.EVICTS, Capability.PREEMPTS}
+
+
 def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMetrics:
     """Accumulators for one run of an arm."""
     groups: list[Group] = []
@@ -112,6 +115,8 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
             values=config.workload.values(workload),
             preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),
             gangs=TaskGangs.of(workload),
+            preempts=any(_PREEMPTION & group.capabilities for group in arm.groups),
+            preferred_permille=workload.preferred_permille,
         ),
         tables=tables_of(arm.protocol_kinds),
     )

@@ -107,6 +107,11 @@ class Metric(metaclass=MetricClass):
         self.count = Counters((), run)
         self.timeline = TimeSeries((), run.agents, run.bucket_us)
 
+    @classmethod
+    def applies(cls, run: RunFrame) -> bool:
+        """Whether a run has figures of this metric. If not, no object is made of it."""
+        return True
+
     def fold(self, batch: RecordBatch) -> None:
         """Add up a batch of a table of `reads`. Called about once per 16,000 rows."""
 

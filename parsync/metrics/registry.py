@@ -44,6 +44,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "unplaceable": "parsync.metrics.kinds.delay:UnplaceableMetric",
         "queue_holds": "parsync.metrics.kinds.delay:QueueHoldMetric",
         "gangs": "parsync.metrics.kinds.jobs:GangMetric",
+        "preemption": "parsync.metrics.kinds.preemption:PreemptionMetric",
         "utilisation": "parsync.metrics.kinds.load:UtilisationMetric",
         "backlog": "parsync.metrics.kinds.load:BacklogMetric",
         "stationarity": "parsync.metrics.kinds.load:StationarityMetric",

@@ -81,6 +81,10 @@ class RunFrame:
         preferences: Of each task id. Without it, or without job_of, there are no figures by
             preference set.
         gangs: Of the tasks; None if there are none.
+        preempts: Whether schedulers of the run may end running tasks for others, or to place them
+            better.
+        preferred_permille: The run time of a task on a preferred machine, in thousandths of that
+            on others (alpha).
         jobs: The places of the jobs; None without job_of.
         service_jobs: bool[jobs], by their places; None where no job is a service.
         group_of: int64[agents], the number of each one's group.
@@ -107,6 +111,8 @@ class RunFrame:
     values: Sequence[PlacementValue] = ()
     preferences: TaskPreferences | None = None
     gangs: TaskGangs | None = None
+    preempts: bool = False
+    preferred_permille: int = 1000
     jobs: JobIndex | None = field(init=False)
     service_jobs: NDArray[np.bool_] | None = field(init=False)
     group_of: Int64 = field(init=False)

@@ -72,7 +72,7 @@ class RunMetrics:
 
     Args:
         run: What all metrics know of the run. close() takes its placement values away.
-        kinds: The metrics; default: all that are registered.
+        kinds: The metrics; default: all that are registered. Those that do not apply are left out.
         tables: Those of the run: the tables of every run, and those of its protocols.
 
     Raises:
@@ -86,7 +86,9 @@ class RunMetrics:
         self, run: RunFrame, kinds: Sequence[type[Metric]] | None = None, tables: Tables = SCHEMAS
     ) -> None:
         self.run = run
-        every = registry.metrics() if kinds is None else tuple(kinds)
+        every = tuple(
+            kind for kind in (registry.metrics() if kinds is None else kinds) if kind.applies(run)
+        )
         for kind in every:
             registry.check_tables(kind, tables)
         self.tables = tables

@@ -17,7 +17,6 @@ DECISION = Counted(ns_per_operation=100)
 CAPABILITIES = frozenset(
     {
         Capability.KEEPS_PENDING,
-        Capability.EVICTS,
         Capability.WANTS_ENDS,
         Capability.WAITS_FOR_OUTCOME,
         Capability.PLANS_WHOLE_QUEUE,

@@ -59,6 +59,7 @@ from schedulers.flow.policies.interface import (
     TimePrice,
 )
 from schedulers.flow.solver_graph import NO_NODE, NO_ROW, SolverGraph
+from schedulers.interface import TaskChanges
 from schedulers.prices.interface import SlotPrices
 from schedulers.prices.registry import ONE_PERMILLE, PriceMode, PriceOptions, PriceScope
 from schedulers.units import units_in
@@ -162,6 +163,9 @@ class Scaled(Policy):
 
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
         return self._policy.unscheduled_cost(tasks) * self._scale
+
+    def learn(self, changes: TaskChanges) -> None:
+        self._policy.learn(changes)
 
     def is_elsewhere(self, aggregator: Int64) -> NDArray[np.bool_]:
         return self._policy.is_elsewhere(aggregator)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from schedulers.flow.policies import registry
 from schedulers.flow.policies.interface import TimePrice
+from schedulers.interface import Capability
 from schedulers.prices.registry import PriceOptions
 
 
@@ -39,6 +40,13 @@ class FlowOptions(PriceOptions):
     preemption: bool = False
     certify_every: int = Field(64, ge=1)
     repairs: int = Field(64, ge=0)
+
+    @property
+    def further_capabilities(self) -> frozenset[Capability]:
+        found = set(super().further_capabilities)
+        if self.preemption:
+            found.add(Capability.EVICTS)
+        return frozenset(found)
 
 
 def wait_price(options: FlowOptions, otherwise: TimePrice) -> TimePrice:

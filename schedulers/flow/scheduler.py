@@ -87,6 +87,7 @@ class FlowScheduler:
     # --- what became of tasks --------------------------------------------------------------------
 
     def observe(self, changes: TaskChanges) -> None:
+        self._policy.learn(changes)
         kind = changes.kind
         if kind == ChangeKind.REJECTED:
             self.table.reject(changes.task)

@@ -53,8 +53,9 @@ class Choice:
 
 
 def _ranks_partitions(capabilities: frozenset[Capability]) -> bool:
-    """Greedy kinds look at partitions; flow schedulers, whose rounds may evict, at their graph."""
-    return Capability.EVICTS not in capabilities
+    """Greedy kinds look at partitions; flow schedulers, whose rounds need the outcome of the last
+    one, at their graph."""
+    return Capability.WAITS_FOR_OUTCOME not in capabilities
 
 
 CHOICES = (

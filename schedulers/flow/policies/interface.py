@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedulers import _native
+from schedulers.interface import TaskChanges
 from shared_state.tasks import Int32, Int64, TaskBatch
 
 UNBOUNDED = 1 << 30  # a capacity no round reaches
@@ -204,6 +205,10 @@ class Policy(ABC):
 
     def observe(self, cell: ObservedCell, now_us: int) -> None:  # noqa: B027 (may do nothing)
         """Learn what the cell looks like at the beginning of a round."""
+
+    def learn(self, changes: TaskChanges) -> None:  # noqa: B027 (may do nothing)
+        """Learn what became of tasks of the scheduler, as soon as the scheduler does: which run,
+        and since when, which have ended, and which have to run again."""
 
     def stale_aggregators(self) -> Int64:
         """The aggregators in the graph (int64[k]) whose arcs are no longer what aggregator_arcs()

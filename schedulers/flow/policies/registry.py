@@ -40,11 +40,15 @@ class PolicySpec:
             of its kind in one table, so none has the name of one of FlowOptions.
         build: Creates a policy from validated options, which also have those of the scheduler
             (FlowOptions).
+        ranked: Whether arms with it are ranked beside others. False where no run shows what the
+            policy is for: tasks run as long whatever else runs beside them, and no energy is
+            counted.
     """
 
     kind: str
     options: type[BaseModel]
     build: Callable[[Any, SchedulerEnvironment], Policy]
+    ranked: bool = True
 
 
 def _wrong(spec: PolicySpec) -> str:
@@ -54,6 +58,7 @@ def _wrong(spec: PolicySpec) -> str:
         (
             ("options", is_model(spec.options), "a BaseModel"),
             ("build", callable(spec.build), "a callable"),
+            ("ranked", isinstance(spec.ranked, bool), "a bool"),
         ),
     )
 

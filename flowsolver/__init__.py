@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from flowsolver.choices import AlgorithmChoice, algorithm_choices, parse_algorithms
     from flowsolver.incremental import IncrementalSolver
     from flowsolver.network import UNBOUNDED, FlowNetwork
     from flowsolver.problem_files import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "STATUS_TEXT",
     "UNBOUNDED",
+    "AlgorithmChoice",
     "Certificate",
     "CutCertificate",
     "DimacsError",
@@ -47,10 +49,12 @@ __all__ = [
     "Solution",
     "Stats",
     "Status",
+    "algorithm_choices",
     "algorithms",
     "certify",
     "certify_cut",
     "misplaced_tasks",
+    "parse_algorithms",
     "parse_dimacs",
     "solve",
     "solve_max_flow",
@@ -58,7 +62,7 @@ __all__ = [
     "write_dimacs_solution",
 ]
 
-_MODULES = ("incremental", "network", "problem_files", "solution")
+_MODULES = ("choices", "incremental", "network", "problem_files", "solution")
 
 
 def __getattr__(name: str) -> Any:

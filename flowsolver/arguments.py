@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import TypeGuard
 
 import numpy as np
@@ -67,25 +67,12 @@ def need_type(name: str, value: object, kind: type, expected: str) -> None:
         raise TypeError(f"{name}: expected {expected}, got {type(value).__name__}")
 
 
-def as_names(algorithm: str | Sequence[str]) -> list[str]:
-    """One algorithm or several, as the native calls take them.
-
-    Raises:
-        TypeError: for anything but names.
-    """
-    several = isinstance(algorithm, Iterable) and not isinstance(algorithm, str)
-    names = list(algorithm) if several else [algorithm]
-    for name in names:
-        need_type("algorithm", name, str, "a name or several")
-    return [str(name) for name in names]
-
-
 def as_budget(max_operations: int | None, max_seconds: float | None) -> tuple[int, float]:
     """A budget as the native calls take it: negative for None.
 
     Raises:
         TypeError: for a value that is not a number.
-        ValueError: for a negative number.
+        ValueError: for a number that is not positive: nothing could be done within it.
     """
     if max_operations is None and max_seconds is None:
         return -1, -1.0
@@ -97,8 +84,8 @@ def as_budget(max_operations: int | None, max_seconds: float | None) -> tuple[in
             continue
         if isinstance(value, bool) or not isinstance(value, kind):
             raise TypeError(f"{name}: expected {expected} or None, got {type(value).__name__}")
-        if not value >= 0:
-            raise ValueError(f"{name} = {value}: must be 0 or more")
+        if not value > 0:
+            raise ValueError(f"{name} = {value}: must be more than 0")
     most = np.iinfo(np.int64).max
     return (
         -1 if max_operations is None else min(int(max_operations), int(most)),

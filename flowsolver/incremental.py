@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from numpy.typing import ArrayLike
 
 from flowsolver import _flowsolver as native
-from flowsolver.arguments import Int64Array, as_budget, as_ids, as_int64, as_names, broadcast
+from flowsolver.arguments import Int64Array, as_budget, as_ids, as_int64, broadcast
+from flowsolver.choices import Choices, as_native
 from flowsolver.network import FlowNetwork, core_of
 
 _NOT_COPIED = (
@@ -42,7 +42,7 @@ class IncrementalSolver:
     def __init__(
         self,
         network: FlowNetwork,
-        algorithm: str | Sequence[str] = "incremental_ssp",
+        algorithm: Choices = "incremental_ssp",
         *,
         deterministic: bool = False,
     ) -> None:
@@ -56,13 +56,13 @@ class IncrementalSolver:
 
         Args:
             network: the initial network.
-            algorithm: a name, or several for a race; see `algorithms`.
+            algorithm: a name or an `AlgorithmChoice`, or several for a race; see `algorithms`.
             deterministic: as in `solve`.
 
         Raises:
-            ValueError: for an unknown algorithm.
+            TypeError, ValueError: as `algorithm_choices`.
         """
-        self._core = native.IncrementalSolver(core_of(network), as_names(algorithm), deterministic)
+        self._core = native.IncrementalSolver(core_of(network), as_native(algorithm), deterministic)
 
     def add_nodes(self, supply: ArrayLike) -> Int64Array:
         """Add nodes of these supplies, int64[k] in units of flow.
@@ -141,7 +141,7 @@ class IncrementalSolver:
         each further resolve continues at least until it has found one path or cycle to send flow
         along. Cost scaling, relaxation, simplex and races may lose at a budget all that they had
         begun: shortest paths then complete the solve from the state reached, and the algorithm
-        itself is used again after the next OPTIMAL.
+        itself is used again after the next OPTIMAL. `winner` then names shortest paths.
 
         Args:
             max_operations: budget of counted operations, deterministic; None: unlimited.
@@ -173,6 +173,11 @@ class IncrementalSolver:
         return self._core.stop_seconds
 
     @property
+    def racer_operations(self) -> dict[str, int]:
+        """The operations of each algorithm in the last resolve, as in `Solution`."""
+        return dict(self._core.racer_operations())
+
+    @property
     def cost(self) -> int:
         """The exact total cost of the last OPTIMAL resolve."""
         return self._core.cost
@@ -195,6 +200,26 @@ class IncrementalSolver:
         but need not balance.
         """
         return self._core.flow_reached()
+
+    def routed(self, nodes: ArrayLike) -> tuple[Int64Array, Int64Array]:
+        """Which units of these sources `flow_reached` takes to a sink, and how.
+
+        For rounds that ended with BUDGET, to use what was reached: where a unit is routed, its path
+        is within the capacities, together with those of all others that are. Where it is not, its
+        source keeps what it had. After BUDGET, the flow of cost scaling is optimal for raised or
+        lowered costs (by its eps), and that of relaxation and of shortest paths is one of least
+        cost among those that route as much; relaxation and shortest paths route units one after
+        another, cost scaling all at once (Firmament, OSDI 2016, Table 2 and Fig. 10).
+
+        Args:
+            nodes: ids of sources, int64[k]; one of supply s may be named s times.
+
+        Returns:
+            (first, last): int64[k] each, the arc by which the unit leaves its source and the arc by
+                which it reaches a sink; -1 where it does not reach one. Units that meet on the way
+                are interchangeable; those named earlier are routed first. Reads the network once.
+        """
+        return self._core.routed(self._node_ids(nodes))
 
     def changed_flow(self) -> tuple[Int64Array, Int64Array]:
         """The arcs whose flow differs between the last two OPTIMAL resolves.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flowsolver import _flowsolver as native
-from flowsolver.arguments import Int64Array, as_budget, as_int64, as_names, need_type
+from flowsolver.arguments import Int64Array, as_budget, as_int64, need_type
+from flowsolver.choices import Choices, as_native
 from flowsolver.network import FlowNetwork, core_of
 
 Status = native.Status
@@ -51,6 +52,9 @@ class Solution:
         stats: counted work, the same on every machine.
         winner: the algorithm that gave this answer.
         stop_seconds: in a race, the time from the winner's end until all others had stopped.
+        racer_operations: of each algorithm, the operations that it had counted when it ended or was
+            stopped. In a race that is not deterministic this depends on timing; in a deterministic
+            one, no loser counts more than the winner.
         cut: if the status is INFEASIBLE, its proof: the nodes whose supply cannot leave, int64[k]
             of node ids, ascending. Their supplies sum to more than the capacities of the arcs from
             them to other nodes. Empty for any other status.
@@ -63,12 +67,13 @@ class Solution:
     stats: native.Stats
     winner: str = ""
     stop_seconds: float = 0.0
+    racer_operations: Mapping[str, int] = field(default_factory=dict)
     cut: Int64Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def solve(
     network: FlowNetwork,
-    algorithm: str | Sequence[str] = "incremental_ssp",
+    algorithm: Choices = "incremental_ssp",
     *,
     deterministic: bool = False,
     max_operations: int | None = None,
@@ -89,7 +94,7 @@ def solve(
 
     Args:
         network: the network.
-        algorithm: a name, or several for a race; see `algorithms`.
+        algorithm: a name or an `AlgorithmChoice`, or several for a race; see `algorithms`.
         deterministic: whether the winner of a race is the one with the fewest operations.
         max_operations: budget of counted operations, deterministic; None: unlimited.
         max_seconds: budget of time; None: unlimited.
@@ -98,11 +103,12 @@ def solve(
         The solution. An infeasible network or one out of range is a status, not an exception.
 
     Raises:
-        ValueError: for an unknown algorithm or a negative budget.
+        TypeError, ValueError: as `algorithm_choices`; for a budget that is not positive.
     """
     budget = as_budget(max_operations, max_seconds)
-    result, winner, stopping = native.solve(
-        core_of(network), as_names(algorithm), deterministic, *budget
+    choices = as_native(algorithm)
+    result, winner, stopping, operations = native.solve(
+        core_of(network), choices, deterministic, *budget
     )
     return Solution(
         result.status,
@@ -112,6 +118,7 @@ def solve(
         result.stats,
         winner,
         stopping,
+        dict(zip((name for name, *_ in choices), operations, strict=True)),
         result.take_cut(),
     )
 
@@ -221,7 +228,7 @@ class MaxFlow:
 
 def solve_max_flow(
     network: FlowNetwork,
-    algorithm: str | Sequence[str] = "incremental_ssp",
+    algorithm: Choices = "incremental_ssp",
     *,
     deterministic: bool = False,
     max_operations: int | None = None,

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from flowsolver.arguments import Int64Array
+from flowsolver.choices import parse_algorithms
 from flowsolver.generate import Draws
 from flowsolver.incremental import IncrementalSolver
 from flowsolver.network import FlowNetwork
@@ -130,7 +131,7 @@ def solve_within(network: FlowNetwork, algorithm: str, limit_s: float) -> Soluti
     Raises:
         TimeLimitExceeded: if it was stopped.
     """
-    solution = solve(network, algorithm.split("+"), max_seconds=limit_s)
+    solution = solve(network, parse_algorithms(algorithm), max_seconds=limit_s)
     _need_optimum(algorithm, solution.status)
     return solution
 
@@ -150,7 +151,7 @@ class Rounds:
     def __init__(
         self, network: FlowNetwork, first_task: int, algorithm: str, limit_s: float, seed: int
     ) -> None:
-        self.solver = IncrementalSolver(network, algorithm.split("+"))
+        self.solver = IncrementalSolver(network, parse_algorithms(algorithm))
         self._limit_s = limit_s
         self._draws = Draws(seed)
         tail = network.tail

@@ -120,7 +120,7 @@ def bench_command(
         ours.append(_FIRMAMENT)
     if algorithm_names is not None:
         ours = [
-            "+".join(algorithm_of("--algorithms", name))
+            "+".join(map(str, algorithm_of("--algorithms", name)))
             for name in dict.fromkeys(algorithm_names.split(","))
         ]
     if peer_names == "none":

@@ -10,9 +10,9 @@ from typing import NoReturn
 
 import typer
 
+from flowsolver.choices import AlgorithmChoice, parse_algorithms
 from flowsolver.commands.stop_signals import holding_stop_signals
 from flowsolver.problem_files import DimacsProblem, parse_problem
-from flowsolver.solution import algorithms
 
 SELF_CHECK_FAILED = 1
 UNREAD = 1  # as typer has it
@@ -32,17 +32,14 @@ def refuse(message: str) -> NoReturn:
     raise typer.Exit(print_error(message))
 
 
-def algorithm_of(option: str, text: str) -> list[str]:
-    """The algorithm, or those of a race joined by +. Refuses an unknown name and one that occurs
-    twice.
+def algorithm_of(option: str, text: str) -> tuple[AlgorithmChoice, ...]:
+    """The algorithm, or those of a race joined by +, with their settings. Refuses what
+    `parse_algorithms` does.
     """
-    names = [name.strip() for name in text.split("+")]
-    for place, name in enumerate(names):
-        if name not in algorithms():
-            refuse(f'{option}: no algorithm "{name}"; known: {", ".join(algorithms())}')
-        if name in names[:place]:
-            refuse(f'{option}: "{name}" appears twice in one race')
-    return names
+    try:
+        return parse_algorithms(text)
+    except ValueError as error:
+        refuse(f"{option}: {error}")
 
 
 def display_name(file: str) -> str:

@@ -59,7 +59,8 @@ def solve_command(
         str,
         typer.Option(
             metavar="A",
-            help="algorithm, listed below; A+B races several on threads, the first answer wins",
+            help="algorithm, listed below; A+B races several on threads, the first answer wins; "
+            "A:alpha=9:price_refine=off changes settings (docs/solver.md)",
         ),
     ] = next(iter(algorithms())),
     deterministic: Annotated[
@@ -71,12 +72,11 @@ def solve_command(
     ] = False,
     max_seconds: Annotated[
         float | None,
-        typer.Option(min=0, metavar="S", help="stop the solve after S seconds (see exit status 3)"),
+        typer.Option(metavar="S", help="stop the solve after S seconds (see exit status 3)"),
     ] = None,
     max_operations: Annotated[
         int | None,
         typer.Option(
-            min=0,
             metavar="N",
             help="stop it after N counted operations: at the same point on every machine",
         ),
@@ -125,6 +125,9 @@ def solve_command(
     within capacities but not optimal, and some supply may be unsent.
     """
     racers = algorithm_of("--algorithm", algorithm)
+    for option, limit in (("--max-operations", max_operations), ("--max-seconds", max_seconds)):
+        if limit is not None and not limit > 0:
+            refuse(f"{option}: must be more than 0, got {limit}")
     start = time.perf_counter()
     problem = read_problem(file)
     read_s = time.perf_counter() - start

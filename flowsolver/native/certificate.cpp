@@ -72,14 +72,19 @@ CutCertificate certify_cut(const Network& network, std::span<const NodeId> cut,
 
 namespace {
 
-// Arcs by tail, in order of ids.
+// Arcs by tail, in order of ids: those for which `counts(arc)`.
 struct Outgoing {
-  explicit Outgoing(const Network& network)
-      : first(network.num_nodes() + 1, 0), arcs(network.num_arcs()) {
-    for (NodeId v : network.tail) ++first[v + 1];
+  template <class Counts>
+  Outgoing(const Network& network, const Counts& counts) : first(network.num_nodes() + 1, 0) {
+    for (ArcId a = 0; a < network.num_arcs(); ++a) {
+      if (counts(a)) ++first[network.tail[a] + 1];
+    }
     for (std::size_t v = 0; v < network.num_nodes(); ++v) first[v + 1] += first[v];
+    arcs.resize(first.back());
     std::vector<ArcId> next(first.begin(), first.end() - 1);
-    for (ArcId a = 0; a < network.num_arcs(); ++a) arcs[next[network.tail[a]]++] = a;
+    for (ArcId a = 0; a < network.num_arcs(); ++a) {
+      if (counts(a)) arcs[next[network.tail[a]]++] = a;
+    }
   }
   std::vector<ArcId> first, arcs;
 };
@@ -140,7 +145,7 @@ class Remainder {
 
 std::int64_t misplaced_tasks(const Network& network, std::span<const std::int64_t> flow,
                              std::span<const std::int64_t> optimum) {
-  const Outgoing outgoing(network);
+  const Outgoing outgoing(network, [&](ArcId a) { return flow[a] > 0 || optimum[a] > 0; });
   std::vector<std::int64_t> units(network.num_arcs());
   for (ArcId a = 0; a < network.num_arcs(); ++a) units[a] = std::min(flow[a], optimum[a]);
   Remainder common(network, outgoing, std::move(units));
@@ -167,6 +172,19 @@ std::int64_t misplaced_tasks(const Network& network, std::span<const std::int64_
     misplaced += !alike;
   }
   return misplaced;
+}
+
+std::vector<RoutedUnit> routed_units(const Network& network, std::span<const std::int64_t> flow,
+                                     std::span<const NodeId> nodes) {
+  const Outgoing outgoing(network, [&](ArcId a) { return flow[a] > 0; });
+  Remainder left(network, outgoing, {flow.begin(), flow.end()});
+  std::vector<RoutedUnit> routed;
+  routed.reserve(nodes.size());
+  for (NodeId v : nodes) {
+    const std::vector<ArcId>& walk = left.walk(v);
+    routed.push_back(walk.empty() ? RoutedUnit{} : RoutedUnit{walk.front(), walk.back()});
+  }
+  return routed;
 }
 
 }  // namespace flowsolver

@@ -91,4 +91,19 @@ void check_arc(const Network& network, ArcId arc, std::int64_t flow, std::int64_
 std::int64_t misplaced_tasks(const Network& network, std::span<const std::int64_t> flow,
                              std::span<const std::int64_t> optimum);
 
+// How a unit from a source reaches a sink; kNone: it does not.
+struct RoutedUnit {
+  ArcId first = kNone;  // the arc by which it leaves its source
+  ArcId last = kNone;   // the arc by which it reaches the sink
+};
+
+// Which of these sources, each named once for each unit, have a unit that a pseudoflow (>= 0,
+// within capacities) takes to a sink, and how. Units that meet are interchangeable: one
+// decomposition of the flow into paths is used, in which earlier sources go first. So no arc is
+// used by more units than its flow, and no sink gets more than its demand. As far as the paths of
+// the flow have no cycle, a unit that could still be routed is. O(n + m), and the lengths of the
+// paths.
+std::vector<RoutedUnit> routed_units(const Network& network, std::span<const std::int64_t> flow,
+                                     std::span<const NodeId> nodes);
+
 }  // namespace flowsolver

@@ -19,14 +19,16 @@ IncrementalSolver::IncrementalSolver(const Network& network, const Algorithm& al
           },
           [&algorithm](const Network& live, const Control& control) {
             return algorithm.solve(live, {}, control);
-          }) {}
+          },
+          algorithm.from_scratch) {}
 
 IncrementalSolver::IncrementalSolver(const Network& network, MakeEngine make_engine,
-                                     SolveCold solve_cold)
+                                     SolveCold solve_cold, bool always_cold)
     : network_(network),
       value_limit_(std::numeric_limits<std::uint64_t>::max()),
       make_engine_(std::move(make_engine)),
-      solve_cold_(std::move(solve_cold)) {
+      solve_cold_(std::move(solve_cold)),
+      always_cold_(always_cold) {
   flow_.reserve(network.num_arcs() + network.num_arcs() / 4);
   flow_.assign(network.num_arcs(), 0);
 }
@@ -337,7 +339,7 @@ bool IncrementalSolver::may_start_cold() const {
 
 bool IncrementalSolver::should_start_cold() {
   if (budget_stops_ >= kMaxBudgetStops) return false;
-  if (!network_.ids_fit_costs()) return true;
+  if (always_cold_ || !network_.ids_fit_costs()) return true;
   if (!may_start_cold()) return false;
   if (change_policy_ != ChangePolicy::kLog) return change_policy_ == ChangePolicy::kDiscard;
   log_.for_each_priced([this](ArcId a) {
@@ -533,6 +535,7 @@ void IncrementalSolver::note_touched() {
 // `live`: the network that the solution is for; null: the whole network.
 void IncrementalSolver::adopt_cold(Solution solution, const LiveNetwork* live) {
   engine_.reset();
+  uses_fallback_ = false;
   value_limit_ = std::numeric_limits<std::uint64_t>::max();
   log_.clear();
   compare_all_ = touched_all_ = true;

@@ -43,7 +43,7 @@ class ColdStartRule {
  public:
   // Called after a solve from scratch of a network of `size` nodes and arcs.
   void note_cold_start(const Stats& stats, std::size_t size) {
-    by_searches_ = stats.pushes + stats.relabels + stats.pivots == 0;
+    by_searches_ = stats.pushes + stats.relabels + stats.ascents + stats.pivots == 0;
     const bool is_hybrid = !by_searches_ && stats.searches > 0;
     size_ = std::max<std::size_t>(size, 1);
     operations_ = stats.operations() / (is_hybrid ? kOperationsPerSearchStep : 1) +
@@ -120,7 +120,9 @@ class IncrementalSolver {
   // Both constructors copy the network.
   IncrementalSolver(const Network& network, const Algorithm& algorithm);
   // With any engine, such as that of a race, and a function that solves the same from scratch.
-  IncrementalSolver(const Network& network, MakeEngine make_engine, SolveCold solve_cold);
+  // `always_cold`: the function solves every round, and there is no engine.
+  IncrementalSolver(const Network& network, MakeEngine make_engine, SolveCold solve_cold,
+                    bool always_cold = false);
 
   // Announces so many changes. A large round is then treated as one from its first change.
   void expect_changes(std::size_t changes);
@@ -140,7 +142,8 @@ class IncrementalSolver {
   // from there. After kMaxBudgetStops such ends in a row, each further resolve makes at least one
   // step of lasting progress (Engine::keeps_progress), however small its budget. If the algorithm
   // makes no such steps, its state is given to shortest paths until the next kOptimal. So finitely
-  // many resolves reach the end, whatever the algorithm and the budget.
+  // many resolves reach the end, whatever the algorithm and the budget. This holds for rounds from
+  // scratch as well, which keep nothing otherwise.
   Control& control() { return control_; }
   // Cancels the running resolve, which ends with kCancelled unless it is past its last check and
   // ends as it would have. If none is running, the next one is cancelled. In either case at most
@@ -163,6 +166,8 @@ class IncrementalSolver {
   // The flow reached so far, per arc id: the optimum; after kBudget or kCancelled the state
   // reached, balanced or not.
   std::vector<std::int64_t> flow_reached() const;
+  // Whether shortest paths took the last round over, after kMaxBudgetStops stops in a row.
+  bool fell_back() const { return uses_fallback_; }
   // no change since the last resolve, which ended with kOptimal
   bool solved() const { return solved_; }
   std::vector<std::int64_t> potential() const;   // prices; optimal duals when solved()
@@ -253,6 +258,7 @@ class IncrementalSolver {
   std::vector<NodeId> touched_, repriced_;
   MakeEngine make_engine_;
   SolveCold solve_cold_;
+  const bool always_cold_;
   Control control_;
 };
 

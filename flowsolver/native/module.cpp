@@ -118,18 +118,33 @@ const Algorithm& known_algorithm(const std::string& name) {
   refuse("no algorithm \"" + name + "\"; known: " + known);
 }
 
-// The algorithms of these names. Throws ValueError for an unknown name, for an empty list, and for
-// a name that occurs twice.
-std::vector<const Algorithm*> known_algorithms(const std::vector<std::string>& names) {
-  if (names.empty()) throw nb::value_error("no algorithm given");
-  std::vector<const Algorithm*> algorithms;
-  for (const std::string& name : names) {
-    algorithms.push_back(&known_algorithm(name));
-    if (std::count(algorithms.begin(), algorithms.end(), algorithms.back()) > 1)
-      refuse("algorithm \"" + name + "\" given twice");
+// An algorithm with its settings, as choices.py gives it: name, from_scratch, alpha (0: its own),
+// arc_prioritisation, task_removal, price_refine.
+using Choice = std::tuple<std::string, bool, std::int64_t, bool, bool, bool>;
+
+// The algorithms of one solve, with their settings. `racers` points into `algorithms`.
+struct Racers {
+  // Precondition: distinct names, at least one; choices.py checks that. Throws ValueError for an
+  // unknown name.
+  explicit Racers(const std::vector<Choice>& choices) {
+    for (const auto& [name, from_scratch, alpha, arc_prioritisation, task_removal, price_refine] :
+         choices) {
+      algorithms.push_back(configured(known_algorithm(name), {from_scratch, alpha, task_removal,
+                                                              price_refine, arc_prioritisation}));
+    }
+    for (const Algorithm& each : algorithms) racers.push_back(&each);
   }
-  return algorithms;
-}
+  Racers(const Racers&) = delete;
+  Racers& operator=(const Racers&) = delete;
+
+  bool all_from_scratch() const {
+    return std::all_of(algorithms.begin(), algorithms.end(),
+                       [](const Algorithm& each) { return each.from_scratch; });
+  }
+
+  std::vector<Algorithm> algorithms;
+  std::vector<const Algorithm*> racers;
+};
 
 WinnerRule winner_rule(bool deterministic) {
   return deterministic ? WinnerRule::kFewestOperations : WinnerRule::kFirst;
@@ -271,23 +286,23 @@ void bind_network(nb::module_& m) {
   bind_dimacs(m);
 }
 
-// Returns the solution, the name of the winner, and how long the losers took to stop, in seconds.
-std::tuple<Solution, std::string, double> solve(const Network& network,
-                                                const std::vector<std::string>& algorithms,
-                                                bool deterministic, std::int64_t max_operations,
-                                                double max_seconds) {
-  const std::vector<const Algorithm*> racers = known_algorithms(algorithms);
+// Returns the solution, the name of the winner, how long the losers took to stop, in seconds, and
+// the operations of each racer.
+std::tuple<Solution, std::string, double, std::vector<std::int64_t>> solve(
+    const Network& network, const std::vector<Choice>& choices, bool deterministic,
+    std::int64_t max_operations, double max_seconds) {
+  const Racers chosen(choices);
   Control control;
   set_budget(control, max_operations, max_seconds);
   end_at_signals(control);
   RaceAnswer answer;
   {
     nb::gil_scoped_release release;
-    answer = race(network, racers, {}, control, winner_rule(deterministic));
+    answer = race(network, chosen.racers, {}, control, winner_rule(deterministic));
   }
   end_if_interrupted(control);
   return {std::move(answer.solution), std::string(answer.winner->name),
-          in_seconds(answer.stop_duration)};
+          in_seconds(answer.stop_duration), std::move(answer.operations)};
 }
 
 std::int64_t misplaced(const Network& network, const Array& flow, const Array& optimum) {
@@ -434,9 +449,12 @@ void bind_results(nb::module_& m) {
        {"augmentations", &Stats::augmentations, "Paths along which flow was sent."},
        {"phases", &Stats::phases, "Searches from all unbalanced nodes at once."},
        {"repaired", &Stats::repaired, "Prices, arcs and tasks put right after changes."},
+       {"refined", &Stats::refined, "Of those: prices lowered by price refine (cost scaling)."},
        {"rebuilds", &Stats::rebuilds, "Times the residual graph was built anew."},
        {"pushes", &Stats::pushes, "Single arcs along which flow was sent."},
-       {"relabels", &Stats::relabels, "Prices moved, one at a time or a set at once."},
+       {"relabels", &Stats::relabels, "Prices moved one at a time (cost scaling)."},
+       {"ascents", &Stats::ascents,
+        "Dual ascents: prices of a node, or of a set at once, raised (relaxation)."},
        {"pivots", &Stats::pivots, "Exchanges of tree arcs, and cycles cancelled."},
        {"disproved", &Stats::disproved, "Answers INFEASIBLE that no cut proved."}})
       .def_prop_ro("operations", &Stats::operations,
@@ -479,8 +497,9 @@ Solution cost_scaling_from(const Network& network, const Array& flow, const Arra
   Solution solution;
   {
     nb::gil_scoped_release release;
-    solution = solve_proven(refine ? solve_cost_scaling : solve_cost_scaling_unrefined, network,
-                            start, control);
+    const Algorithm algorithm =
+        configured(*find_algorithm("cost_scaling"), {.price_refine = refine});
+    solution = algorithm.solve(network, start, control);
   }
   end_if_interrupted(control);
   return solution;
@@ -497,6 +516,10 @@ void bind_solve(nb::module_& m) {
     std::vector<std::pair<std::string, std::string>> rows;
     for (const Algorithm& a : algorithms()) rows.emplace_back(a.name, a.summary);
     return rows;
+  });
+  m.def("algorithm_settings", [](const std::string& name) {
+    const auto settings = known_algorithm(name).settings;
+    return std::vector<std::string>(settings.begin(), settings.end());
   });
 }
 
@@ -518,23 +541,26 @@ class Busy {
 // except `cancel`.
 class Solver {
  public:
-  Solver(const Network& network, const std::vector<std::string>& algorithms, bool deterministic)
-      : racers_(known_algorithms(algorithms)),
+  Solver(const Network& network, const std::vector<Choice>& choices, bool deterministic)
+      : chosen_(choices),
         solver_(
             network,
             [this, rule = winner_rule(deterministic)](const EngineStart& start,
                                                       const Control& control,
                                                       Stats& stats) -> std::unique_ptr<Engine> {
-              if (racers_.size() > 1) return make_race_engine(racers_, rule, start, report_);
-              report_.winner = racers_.front();
+              if (chosen_.racers.size() > 1)
+                return make_race_engine(chosen_.racers, rule, start, report_);
+              report_.winner = chosen_.racers.front();
               return report_.winner->make_engine(start, control, stats);
             },
             [this, rule = winner_rule(deterministic)](const Network& live, const Control& control) {
-              RaceAnswer answer = race(live, racers_, {}, control, rule);
+              RaceAnswer answer = race(live, chosen_.racers, {}, control, rule);
               report_.stop_duration = answer.stop_duration;
+              report_.operations = std::move(answer.operations);
               if (is_answer(answer.solution.status)) report_.winner = answer.winner;
               return std::move(answer.solution);
-            }) {}
+            },
+            chosen_.all_from_scratch()) {}
 
   Result add_nodes(const Array& supply) {
     const Busy busy(busy_);
@@ -631,12 +657,14 @@ class Solver {
     const Busy busy(busy_);
     set_budget(solver_.control(), max_operations, max_seconds);
     end_at_signals(solver_.control());
+    report_.operations.clear();
     Status status;
     {
       nb::gil_scoped_release release;
       status = solver_.resolve();
     }
     end_if_interrupted(solver_.control());
+    if (is_answer(status) && solver_.fell_back()) report_.winner = &algorithms().front();
     return status;
   }
   void cancel() { solver_.cancel(); }
@@ -653,6 +681,19 @@ class Solver {
     return in_seconds(report_.stop_duration);
   }
   Stats stats() { return core().stats(); }
+  // Of the last resolve: the operations of each algorithm that took part.
+  std::vector<std::pair<std::string, std::int64_t>> racer_operations() {
+    const Busy busy(busy_);
+    std::vector<std::pair<std::string, std::int64_t>> counted;
+    for (std::size_t i = 0; i < report_.operations.size() && chosen_.racers.size() > 1; ++i)
+      counted.emplace_back(chosen_.racers[i]->name, report_.operations[i]);
+    if (counted.empty()) {
+      const bool fell_back = solver_.fell_back();
+      counted.emplace_back(fell_back ? algorithms().front().name : chosen_.racers.front()->name,
+                           solver_.stats().operations());
+    }
+    return counted;
+  }
   Result flow() { return copy_of(core().flow()); }
   Result flow_of(const Array& arcs) {
     const Busy busy(busy_);
@@ -663,6 +704,23 @@ class Solver {
     return to_array(std::move(flow));
   }
   Result flow_reached() { return to_array(core().flow_reached()); }
+  std::pair<Result, Result> routed(const Array& nodes) {
+    const Busy busy(busy_);
+    need_nodes("nodes", nodes);
+    const std::vector<NodeId> ids(nodes.data(), nodes.data() + nodes.size());
+    std::vector<std::int64_t> first(ids.size(), -1), last(ids.size(), -1);
+    {
+      nb::gil_scoped_release release;
+      const std::vector<RoutedUnit> units =
+          routed_units(solver_.network(), solver_.flow_reached(), ids);
+      for (std::size_t i = 0; i < units.size(); ++i) {
+        if (units[i].first == kNone) continue;
+        first[i] = units[i].first;
+        last[i] = units[i].last;
+      }
+    }
+    return {to_array(std::move(first)), to_array(std::move(last))};
+  }
   Result potential() { return to_array(core().potential()); }
   std::pair<Result, Result> changed_flow() {
     const ChangedFlow& changed = core().changed_flow();
@@ -711,7 +769,7 @@ class Solver {
     need_all("arcs", arcs, [this](std::int64_t a) { return solver_.live_arc(a); }, "no such arc");
   }
 
-  const std::vector<const Algorithm*> racers_;
+  const Racers chosen_;
   RaceReport report_;
   IncrementalSolver solver_;
   std::atomic<bool> busy_{false};
@@ -719,7 +777,7 @@ class Solver {
 
 void bind_incremental(nb::module_& m) {
   nb::class_<Solver>(m, "IncrementalSolver")
-      .def(nb::init<const Network&, const std::vector<std::string>&, bool>())
+      .def(nb::init<const Network&, const std::vector<Choice>&, bool>())
       .def("add_nodes", &Solver::add_nodes)
       .def("add_arcs", &Solver::add_arcs)
       .def("remove_nodes", &Solver::remove_nodes)
@@ -733,6 +791,7 @@ void bind_incremental(nb::module_& m) {
       .def("flow", &Solver::flow)
       .def("flow_of", &Solver::flow_of)
       .def("flow_reached", &Solver::flow_reached)
+      .def("routed", &Solver::routed)
       .def("potential", &Solver::potential)
       .def("changed_flow", &Solver::changed_flow)
       .def("cut", &Solver::cut)
@@ -741,6 +800,7 @@ void bind_incremental(nb::module_& m) {
       .def("snapshot", &Solver::snapshot)
       .def_prop_ro("winner", &Solver::winner)
       .def_prop_ro("stop_seconds", &Solver::stop_seconds)
+      .def("racer_operations", &Solver::racer_operations)
       .def_prop_ro("cost", &Solver::cost)
       .def_prop_ro("solved", &Solver::solved)
       .def_prop_ro("stats", &Solver::stats)

@@ -77,9 +77,11 @@ void Stats::add(const Stats& other) {
   augmentations += other.augmentations;
   phases += other.phases;
   repaired += other.repaired;
+  refined += other.refined;
   rebuilds += other.rebuilds;
   pushes += other.pushes;
   relabels += other.relabels;
+  ascents += other.ascents;
   pivots += other.pivots;
   disproved += other.disproved;
 }

@@ -60,11 +60,14 @@ struct Stats {
   std::int64_t augmentations = 0;  // paths along which flow was sent
   std::int64_t phases = 0;         // searches from all unbalanced nodes at once
   std::int64_t repaired = 0;       // prices, arcs and assigned sources repaired after changes
+  std::int64_t refined = 0;        // of those: prices lowered by price refine (cost scaling)
   std::int64_t rebuilds = 0;       // times the residual graph was rebuilt
   // single arcs along which flow was sent (cost scaling, relaxation)
   std::int64_t pushes = 0;
-  std::int64_t relabels = 0;  // prices moved one at a time, or a set of them at once
-  std::int64_t pivots = 0;    // exchanges of tree arcs (network simplex), cycles cancelled
+  std::int64_t relabels = 0;  // prices moved one at a time (cost scaling)
+  // dual ascents: prices of a node, or of a set of nodes at once, raised (relaxation)
+  std::int64_t ascents = 0;
+  std::int64_t pivots = 0;  // exchanges of tree arcs (network simplex), cycles cancelled
   // times a method took a feasible network for infeasible: an error of the method, which was
   // detected, and the network was solved again (solve.hpp)
   std::int64_t disproved = 0;
@@ -74,8 +77,8 @@ struct Stats {
   // One number to compare methods by: steps weighted by about how many scans of a half-edge they
   // take.
   std::int64_t operations() const {
-    return scanned + 4 * (settled + augmentations + repaired) + 2 * pushes + 8 * relabels +
-           32 * pivots;
+    return scanned + 4 * (settled + augmentations + repaired) + 2 * pushes +
+           8 * (relabels + ascents) + 32 * pivots;
   }
 };
 

@@ -120,7 +120,18 @@ class RacerThreads {
     if (leader == kNoRacer) std::rethrow_exception(runs_.front().error);
     const auto by_end = [](const RacerRun& a, const RacerRun& b) { return a.ended < b.ended; };
     const auto last = std::max_element(runs_.begin(), runs_.end(), by_end);
-    return {leader, runs_[leader].status, runs_[leader].stats, last->ended - runs_[leader].ended};
+    return {leader, runs_[leader].status, runs_[leader].stats, last->ended - runs_[leader].ended,
+            operations(leader)};
+  }
+
+  std::vector<std::int64_t> operations(std::size_t leader) const {
+    std::vector<std::int64_t> counted;
+    for (const RacerRun& run : runs_) counted.push_back(run.stats.operations());
+    if (winner_rule_ == WinnerRule::kFewestOperations && is_answer(runs_[leader].status)) {
+      const std::int64_t most = counted[leader];
+      for (std::int64_t& operations : counted) operations = std::min(operations, most);
+    }
+    return counted;
   }
 
   static constexpr std::size_t kNoRacer = static_cast<std::size_t>(-1);
@@ -146,20 +157,24 @@ namespace {
 
 RaceAnswer race_within_range(const Network& network, std::span<const Algorithm* const> racers,
                              const Start& start, const Control& control, WinnerRule winner_rule) {
-  if (racers.size() == 1)
-    return {racers.front()->solve(network, start, control), racers.front(), {}};
+  if (racers.size() == 1) {
+    Solution solution = racers.front()->solve(network, start, control);
+    const std::int64_t operations = solution.stats.operations();
+    return {std::move(solution), racers.front(), {}, {operations}};
+  }
   std::vector<Solution> solutions(racers.size());
-  const Outcome outcome = run_racers(racers.size(), winner_rule, control,
-                                     [&](std::size_t i, const Control& own, Stats& stats) {
-                                       solutions[i] = racers[i]->solve(network, start, own);
-                                       stats = solutions[i].stats;
-                                       const Status status = solutions[i].status;
-                                       if (status == Status::kCancelled)
-                                         // freed in the racer's thread, not by the waiting one
-                                         solutions[i] = {};
-                                       return status;
-                                     });
-  return {std::move(solutions[outcome.leader]), racers[outcome.leader], outcome.stop_duration};
+  Outcome outcome = run_racers(racers.size(), winner_rule, control,
+                               [&](std::size_t i, const Control& own, Stats& stats) {
+                                 solutions[i] = racers[i]->solve(network, start, own);
+                                 stats = solutions[i].stats;
+                                 const Status status = solutions[i].status;
+                                 if (status == Status::kCancelled)
+                                   // freed in the racer's thread, not by the waiting one
+                                   solutions[i] = {};
+                                 return status;
+                               });
+  return {std::move(solutions[outcome.leader]), racers[outcome.leader], outcome.stop_duration,
+          std::move(outcome.operations)};
 }
 
 // The race on the network with capacities above the level lowered to it.
@@ -250,6 +265,7 @@ class RaceEngine final : public WarmStartState {
     }
     stats.add(outcome.stats);
     report_.stop_duration = outcome.stop_duration;
+    report_.operations = outcome.operations;
     conclude_round(outcome);
     return outcome.status;
   }
@@ -306,8 +322,9 @@ class RaceEngine final : public WarmStartState {
   // Runs in the racer's thread. Meanwhile nothing changes in what the racers share: the network and
   // the stored answer. `control` is the racer's, `round` that of all.
   Status run_racer(Racer& racer, const Control& round, const Control& control, Stats& stats) const {
-    if (racer.algorithm->make_own_engine == nullptr) {
-      racer.solution = racer.algorithm->solve(network_, start(), control);
+    const bool from_scratch = racer.algorithm->from_scratch;
+    if (from_scratch || racer.algorithm->make_own_engine == nullptr) {
+      racer.solution = racer.algorithm->solve(network_, from_scratch ? Start{} : start(), control);
       stats = racer.solution.stats;
       const Status status = racer.solution.status;
       // freed in the racer's thread, not by the waiting one

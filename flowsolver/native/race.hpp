@@ -35,6 +35,9 @@ struct Outcome {
   Stats stats;  // the leader's
   Control::Clock::duration
       stop_duration{};  // from the end of the leader to the end of the last racer
+  // Per racer, what it had counted when it ended or was stopped (Stats::operations). Of the losers
+  // of a deterministic race no more than the winner's: what is beyond depends on timing.
+  std::vector<std::int64_t> operations;
 };
 
 // Runs racer i until it has an answer or its control stops it. Racers run concurrently.
@@ -77,6 +80,7 @@ struct RaceAnswer {
   Solution solution;
   const Algorithm* winner = nullptr;         // the racer that the solution is from
   Control::Clock::duration stop_duration{};  // how long the losers took to stop (Outcome)
+  std::vector<std::int64_t> operations;      // per racer (Outcome)
 };
 
 // `racers`: one or more. Capacities may be up to int64's maximum. Those beyond the range of the
@@ -90,6 +94,7 @@ struct RaceReport {
   const Algorithm* winner = nullptr;  // the winner of the last round that ended with an answer
   // how long the losers of the last round took to stop
   Control::Clock::duration stop_duration{};
+  std::vector<std::int64_t> operations;  // per racer, in the last round (Outcome)
 };
 
 // A race on a changing network: the answer of a round is that of its winner, and all racers start
@@ -97,9 +102,10 @@ struct RaceReport {
 //
 // State. The last answer is stored once for all racers (WarmStartState). Racers without an engine
 // of their own only read it, so passing the winner's answer on costs nothing, and a loser need not
-// restore anything. Racers with an engine make it in their own thread in the first round, and get
-// every change. A racer that loses before its engine is made would lose every round in that way, so
-// the next round waits until the engine was made from the stored answer.
+// restore anything. Racers from scratch (Algorithm::from_scratch) do not even read it. Racers with
+// an engine make it in their own thread in the first round, and get every change. A racer that
+// loses before its engine is made would lose every round in that way, so the next round waits until
+// the engine was made from the stored answer.
 //
 // After a round. If the winner is local (it knows what it touched) and also won the round before,
 // what it touched is copied into the stored answer: work proportional to the round's. If another
@@ -109,10 +115,10 @@ struct RaceReport {
 // thread of the next round, and it starts again from the winner's answer. At a budget
 // (Status::kBudget) the leader's state is stored like an answer.
 //
-// Reference. Gog et al., Firmament, OSDI 2016, sections 6.1 and 6.2. Departures: in the paper,
-// relaxation runs from scratch in every round and only cost scaling is incremental, starting from
-// relaxation's state after price refine. Here every racer may be incremental, and price refine is
-// part of the method that needs it.
+// Reference. Gog et al., Firmament, OSDI 2016, sections 6.1 and 6.2. In the paper, relaxation runs
+// from scratch in every round and only cost scaling is incremental, starting from relaxation's
+// state after price refine. Departures: here every racer may be either, and price refine is part of
+// cost scaling (cost_scaling.hpp).
 //
 // `racers`: two or more. `report` is kept up to date.
 std::unique_ptr<Engine> make_race_engine(const std::vector<const Algorithm*>& racers,

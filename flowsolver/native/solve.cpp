@@ -177,8 +177,8 @@ CutSearch find_cut(const Network& network, std::span<const std::uint8_t> alive,
   throw std::logic_error("flowsolver: a feasible network was found infeasible again and again");
 }
 
-Solution solve_on(Method method, const Network& network, const Start& start, const Control& control,
-                  const Stats& before) {
+Solution solve_on(const Method& method, const Network& network, const Start& start,
+                  const Control& control, const Stats& before) {
   Solution solution = method(network, start, Control(control, before));
   solution.stats.add(before);
   return solution;
@@ -193,7 +193,7 @@ Solution solve_by_reference(const Network& network, const Control& control, cons
 
 }  // namespace
 
-Solution solve_proven(Method method, const Network& network, const Start& start,
+Solution solve_proven(const Method& method, const Network& network, const Start& start,
                       const Control& control) {
   Solution solution = method(network, start, control);
   bool from_scratch = start.flow.empty() && start.price.empty();
@@ -322,23 +322,58 @@ Status WarmStartEngine::run(const Control& control, Stats& stats) {
 
 namespace {
 
-constexpr std::array kAlgorithms{
-    Algorithm{"incremental_ssp", "successive shortest paths with persistent prices",
-              solve_incremental_ssp, make_incremental_ssp},
-    Algorithm{"successive_shortest_path",
-              "textbook successive shortest paths, one excess after another",
-              solve_successive_shortest_path, nullptr, true},
-    Algorithm{"cost_scaling",
-              "cost scaling: push-relabel with partial augmentation and price refine",
-              solve_cost_scaling, make_cost_scaling_engine},
-    Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex,
-              make_simplex_engine},
-    Algorithm{"cycle_cancelling",
-              "a feasible flow, then negative cycles cancelled (slow on large networks)",
-              solve_cycle_cancelling, nullptr, true},
-    Algorithm{"relaxation", "dual ascent along balanced arcs, arcs towards demand first",
-              solve_relaxation, make_relaxation_engine},
-};
+void configure_cost_scaling(const AlgorithmSettings& settings, Algorithm& algorithm) {
+  algorithm.method = [settings](const Network& network, const Start& start,
+                                const Control& control) {
+    return solve_cost_scaling(network, start, control, settings);
+  };
+  algorithm.make_own_engine = [settings](const EngineStart& start, const Control& control,
+                                         Stats& stats) {
+    return make_cost_scaling_engine(start, control, stats, settings);
+  };
+}
+
+void configure_relaxation(const AlgorithmSettings& settings, Algorithm& algorithm) {
+  algorithm.method = [settings](const Network& network, const Start& start,
+                                const Control& control) {
+    return solve_relaxation(network, start, control, settings);
+  };
+  algorithm.make_own_engine = [settings](const EngineStart& start, const Control& control,
+                                         Stats& stats) {
+    return make_relaxation_engine(start, control, stats, settings);
+  };
+}
+
+constexpr std::array<std::string_view, 3> kCostScalingSettings{"alpha", "task_removal",
+                                                               "price_refine"};
+constexpr std::array<std::string_view, 1> kRelaxationSettings{"arc_prioritisation"};
+
+const std::array<Algorithm, 6>& registry() {
+  static const std::array<Algorithm, 6> rows = [] {
+    std::array<Algorithm, 6> made{
+        Algorithm{"incremental_ssp", "successive shortest paths with persistent prices",
+                  solve_incremental_ssp, make_incremental_ssp},
+        Algorithm{"successive_shortest_path",
+                  "textbook successive shortest paths, one excess after another",
+                  solve_successive_shortest_path, nullptr, true},
+        Algorithm{"cost_scaling",
+                  "cost scaling: push-relabel with partial augmentation and price refine", nullptr,
+                  nullptr, false, kCostScalingSettings, configure_cost_scaling},
+        Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex,
+                  make_simplex_engine},
+        Algorithm{"cycle_cancelling",
+                  "a feasible flow, then negative cycles cancelled (slow on large networks)",
+                  solve_cycle_cancelling, nullptr, true},
+        Algorithm{"relaxation", "dual ascent along balanced arcs, arcs towards demand first",
+                  nullptr, nullptr, false, kRelaxationSettings, configure_relaxation},
+    };
+    for (Algorithm& each : made) {
+      if (each.configure != nullptr) each.configure({}, each);
+    }
+    return made;
+  }();
+  return rows;
+}
 
 }  // namespace
 
@@ -353,13 +388,20 @@ std::unique_ptr<Engine> Algorithm::make_engine(const EngineStart& start, const C
   return std::make_unique<WarmStartEngine>(method, start, keeps_progress);
 }
 
-std::span<const Algorithm> algorithms() { return kAlgorithms; }
+std::span<const Algorithm> algorithms() { return registry(); }
 
 const Algorithm* find_algorithm(std::string_view name) {
-  for (const Algorithm& algorithm : kAlgorithms) {
+  for (const Algorithm& algorithm : registry()) {
     if (algorithm.name == name) return &algorithm;
   }
   return nullptr;
+}
+
+Algorithm configured(const Algorithm& algorithm, const AlgorithmSettings& settings) {
+  Algorithm own = algorithm;
+  own.from_scratch = settings.from_scratch;
+  if (own.configure != nullptr) own.configure(settings, own);
+  return own;
 }
 
 }  // namespace flowsolver

@@ -42,7 +42,8 @@ struct Start {
 //
 // Deterministic, except for when a deadline or a cancellation takes effect. Throws nothing but
 // std::bad_alloc.
-using Method = Solution (*)(const Network& network, const Start& start, const Control& control);
+using Method =
+    std::function<Solution(const Network& network, const Start& start, const Control& control)>;
 
 struct FlowBefore {
   ArcId arc;
@@ -250,7 +251,7 @@ class WarmStartState : public Engine {
 class WarmStartEngine final : public WarmStartState {
  public:
   WarmStartEngine(Method method, const EngineStart& start, bool keeps_progress = false)
-      : WarmStartState(start), method_(method), keeps_progress_(keeps_progress) {}
+      : WarmStartState(start), method_(std::move(method)), keeps_progress_(keeps_progress) {}
 
   Status run(const Control& control, Stats& stats) override;
   bool keeps_progress() const override { return keeps_progress_; }
@@ -273,7 +274,7 @@ class WarmStartEngine final : public WarmStartState {
 // (race.hpp), and those of engines.
 
 // Calls method(network, start, control); after kInfeasible the solution has the cut.
-Solution solve_proven(Method method, const Network& network, const Start& start,
+Solution solve_proven(const Method& method, const Network& network, const Start& start,
                       const Control& control);
 
 struct ProvenRun {
@@ -288,16 +289,34 @@ struct ProvenRun {
 ProvenRun run_proven(std::unique_ptr<Engine>& engine, const EngineStart& cold_start,
                      const MakeEngine& make, const Control& control, Stats& stats);
 
+// Settings of algorithms: which of a paper's techniques are used, for ablations. Those of one
+// algorithm mean nothing to another (Algorithm::settings).
+struct AlgorithmSettings {
+  // Any algorithm: every round of a changing network is solved without flow and prices of earlier
+  // ones (race.hpp, IncrementalSolver).
+  bool from_scratch = false;
+  // Cost scaling: by what eps is divided from phase to phase, at least 2; 0: the algorithm's own.
+  std::int64_t alpha = 0;
+  bool task_removal = true;        // cost scaling (cost_scaling.hpp)
+  bool price_refine = true;        // cost scaling
+  bool arc_prioritisation = true;  // relaxation (relaxation.hpp)
+};
+
 struct Algorithm {
   std::string_view name;
   std::string_view summary;
   Method method;
   // Makes the engine that keeps the algorithm's state under changes (incremental_solver.hpp). Null:
   // the method starts from the last answer (WarmStartEngine).
-  std::unique_ptr<Engine> (*make_own_engine)(const EngineStart& start, const Control& control,
-                                             Stats& stats) = nullptr;
+  MakeEngine make_own_engine = nullptr;
   // for a method without an engine: as Engine::keeps_progress
   bool keeps_progress = false;
+  // The names of the settings that it has beside from_scratch, and what gives it others than the
+  // defaults; null: it has none.
+  std::span<const std::string_view> settings{};
+  void (*configure)(const AlgorithmSettings& settings, Algorithm& algorithm) = nullptr;
+  // each round of a changing network is solved without the flow and prices of earlier ones
+  bool from_scratch = false;
 
   // Calls the method; kInfeasible is proven.
   Solution solve(const Network& network, const Start& start, const Control& control) const;
@@ -307,5 +326,7 @@ struct Algorithm {
 
 std::span<const Algorithm> algorithms();                 // the first is the default
 const Algorithm* find_algorithm(std::string_view name);  // null if there is none of that name
+// The algorithm with these settings.
+Algorithm configured(const Algorithm& algorithm, const AlgorithmSettings& settings);
 
 }  // namespace flowsolver

@@ -202,7 +202,18 @@ def test_values_that_are_no_integers_are_refused_by_name(net, field, value, kind
         (lambda n: solve(n, max_seconds=float("nan")), ValueError, "max_seconds = nan"),
         (lambda n: solve(n, max_operations=1.5), TypeError, "max_operations: expected an int"),
         (lambda n: solve(n, max_operations=True), TypeError, "max_operations: expected an int"),
-        (lambda n: solve(n, max_operations=-1), ValueError, "max_operations = -1: must be 0"),
+        (lambda n: solve(n, max_operations=-1), ValueError, "max_operations = -1: must be more"),
+        (
+            lambda n: solve(n, max_operations=0),
+            ValueError,
+            "max_operations = 0: must be more than 0",
+        ),
+        (lambda n: solve(n, max_seconds=0), ValueError, "max_seconds = 0: must be more than 0"),
+        (
+            lambda n: IncrementalSolver(n).resolve(max_operations=0),
+            ValueError,
+            "max_operations = 0: must be more than 0",
+        ),
         (lambda n: parse_dimacs("p min 0 0"), TypeError, "text: expected bytes, got str"),
         (lambda n: FlowNetwork(3), TypeError, "core: expected nothing"),
     ],
@@ -255,7 +266,7 @@ def test_every_status_of_cpp_is_bound_typed_and_explained():
 
 def test_the_stub_names_what_the_module_has():
     public = {name for name in vars(native) if not name.startswith("_")}
-    assert stub_names(STUB.body) - {"Int64Array"} == public
+    assert stub_names(STUB.body) - {"Int64Array", "NativeChoice"} == public
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,21 @@ def test_arrays_that_nobody_asked_for_are_not_decompressed(tmp_path, monkeypatch
         (["generate", "netgen", "--arcs", "5"], "--arcs 5: must be 999 to 939960"),
         (["generate", "netgen", "--max-cost", "0"], "--max-cost 0: must be 1 to"),
         (["generate", "cold", "--replicas", "2"], "--replicas 2: must be 1 or 3"),
-        (["solve", "--max-seconds", "-1", "x"], "'--max-seconds'"),
-        (["solve", "--max-seconds", "nan", "x"], "'--max-seconds'"),
+        (["solve", "--max-seconds", "-1", "x"], "--max-seconds: must be more than 0, got -1.0"),
+        (["solve", "--max-seconds", "nan", "x"], "--max-seconds: must be more than 0, got nan"),
+        (["solve", "--max-operations", "0", "x"], "--max-operations: must be more than 0, got 0"),
+        (
+            ["solve", "--algorithm", "cost_scaling:alpha=1", "x"],
+            "--algorithm: cost_scaling: alpha = 1, must be 2 to",
+        ),
+        (
+            ["solve", "--algorithm", "relaxation:alpha=9", "x"],
+            '--algorithm: relaxation has no setting "alpha"; it has: from_scratch',
+        ),
+        (
+            ["solve", "--algorithm", "relaxation:from_scratch", "x"],
+            "from_scratch is not NAME=on, NAME=off or NAME=NUMBER",
+        ),
         (["solve", "--max-operations", "1.5", "x"], "'--max-operations'"),
         (["convert"], "'IN'"),
         (["convert", "gone.min"], "gone.min: No such file"),

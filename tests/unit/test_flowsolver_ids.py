@@ -127,7 +127,7 @@ class History:
             solver.set_supply([SINK], [-(2**62)])
         if end == "cancelled":
             solver.cancel()
-        status = solver.resolve(max_operations=0 if end == "budget" else None)
+        status = solver.resolve(max_operations=1 if end == "budget" else None)
         expected = {
             "unbalanced": Status.UNBALANCED,
             "costs out of range": Status.BAD_COST_RANGE,

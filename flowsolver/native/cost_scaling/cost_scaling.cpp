@@ -398,10 +398,11 @@ class PushRelabel {
   std::uint32_t first_distance_ = 0;  // of the first update
 };
 
-constexpr int kShiftPerPhase = 4;        // eps is divided by 16
+constexpr std::int64_t kAlpha = 16;      // eps is divided by this
 constexpr int kFinerThanUnit = 3;        // the first eps is at most an eighth of a unit of cost
 constexpr int kMaxFirstShiftBelow = 17;  // and at least the largest cost by 2^17
-// after a stall, eps is at least a 32nd of the largest cost
+// after a stall, eps is 16 times as large, and at least a 32nd of the largest cost
+constexpr int kShiftMoreAfterStall = 4;
 constexpr int kShiftBelowAfterStall = 5;
 constexpr int kFixBeyondShift = 2;  // arcs are fixed from 4 sqrt(n) eps on
 constexpr std::int64_t kMaxPrice = std::int64_t{1} << 60;
@@ -444,10 +445,11 @@ template <class Graph, class Price>
 class CostScaling {
  public:
   CostScaling(Graph& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost,
-              const Control& control, Stats& stats)
+              const AlgorithmSettings& settings, const Control& control, Stats& stats)
       : graph_(graph),
         price_(price),
         largest_cost_(largest_cost),
+        settings_(settings),
         control_(control),
         stats_(stats) {}
 
@@ -473,14 +475,16 @@ class CostScaling {
     const int unit_shift = floor_log2(scale),
               max_shift = floor_log2(static_cast<Price>(largest_cost_) * scale);
     const int root_shift = floor_log2(graph_.num_nodes()) / 2 + 1;  // about log2(sqrt(n))
-    int shift = std::max({0, unit_shift - kFinerThanUnit, max_shift - kMaxFirstShiftBelow});
+    EpsSequence eps(std::max({0, unit_shift - kFinerThanUnit, max_shift - kMaxFirstShiftBelow}),
+                    settings_.alpha == 0 ? kAlpha : settings_.alpha);
     Price fix_beyond = 0;
     for (bool feasible = false;;) {
+      const int shift = eps.shift();
       const Phase phase = phases.run(shift, !feasible && shift < max_shift, fix_beyond);
       if (phase.out_of_range) return std::nullopt;
       if (phase.stalled) {
-        shift = std::min(std::max(shift + kShiftPerPhase, max_shift - kShiftBelowAfterStall),
-                         max_shift);
+        eps.begin_at(std::min(
+            std::max(shift + kShiftMoreAfterStall, max_shift - kShiftBelowAfterStall), max_shift));
         continue;
       }
       if (phase.status == Status::kInfeasible && fix_beyond > 0) {
@@ -489,15 +493,15 @@ class CostScaling {
       }
       if (phase.status != Status::kOptimal) return phase.status;
       feasible = true;
-      if (shift <= unit_shift) {
-        const bool is_exact = shift == 0 && fix_beyond == 0;
+      const bool is_exact = shift == 0 && fix_beyond == 0;
+      if (is_exact || (settings_.price_refine && shift <= unit_shift)) {
         const RefineResult refined = refine(phases, scale, is_exact);
         if (refined.status != Status::kOptimal || refined.done) return refined.status;
       }
       fix_beyond = shift == 0 || !Graph::kMayReorder
                        ? 0
                        : Price{1} << (shift + root_shift + kFixBeyondShift);
-      shift = std::max(0, shift - kShiftPerPhase);
+      eps.divide();
     }
   }
 
@@ -513,15 +517,16 @@ class CostScaling {
   Graph& graph_;
   std::vector<std::int64_t>& price_;  // per node, whole: the start's, then the answer's
   const std::int64_t largest_cost_;
+  const AlgorithmSettings& settings_;
   const Control& control_;
   Stats& stats_;
 };
 
 // Computes start prices that prove the graph's pseudoflow optimal where possible; cancels deficits.
 template <class Graph>
-Status prepare_start(Graph& graph, std::vector<std::int64_t>& price, bool refine,
-                     const Control& control, Stats& stats) {
-  if (refine) {
+Status prepare_start(Graph& graph, std::vector<std::int64_t>& price,
+                     const AlgorithmSettings& settings, const Control& control, Stats& stats) {
+  if (settings.price_refine) {
     std::vector<std::int64_t> refined = price;
     const RefineResult result = refine_prices(
         graph, refined, static_cast<std::int64_t>(graph.edges.size()), control, stats);
@@ -538,16 +543,17 @@ Status prepare_start(Graph& graph, std::vector<std::int64_t>& price, bool refine
     }
     if (least != kInfinity) price[v] = std::max(price[v], least);
   }
-  return cancel_deficits(graph, price, control, stats);
+  return settings.task_removal ? cancel_deficits(graph, price, control, stats) : Status::kOptimal;
 }
 
 template <class Graph>
 Status run_phases(Graph& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost,
-                  const Control& control, Stats& stats) {
-  const std::optional<Status> status =
-      CostScaling<Graph, std::int64_t>(graph, price, largest_cost, control, stats).run();
-  return status ? *status
-                : *CostScaling<Graph, __int128>(graph, price, largest_cost, control, stats).run();
+                  const AlgorithmSettings& settings, const Control& control, Stats& stats) {
+  const auto run = [&]<class Price> {
+    return CostScaling<Graph, Price>(graph, price, largest_cost, settings, control, stats).run();
+  };
+  const std::optional<Status> status = run.template operator()<std::int64_t>();
+  return status ? *status : *run.template operator()<__int128>();
 }
 
 // Start prices that are too far apart for phases are not used.
@@ -557,8 +563,8 @@ void limit_prices(std::vector<std::int64_t>& price, std::int64_t largest_cost) {
 }
 
 template <class V>
-Solution solve_with(const Network& network, const Start& start, bool refine, const Control& control,
-                    Solution state) {
+Solution solve_with(const Network& network, const Start& start, const AlgorithmSettings& settings,
+                    const Control& control, Solution state) {
   ArcGraph<V> graph;
   state.status = graph.build(network, start, control, state.stats);
   if (state.status != Status::kOptimal) return state;
@@ -576,20 +582,13 @@ Solution solve_with(const Network& network, const Start& start, bool refine, con
     const PriceEstimate estimate = estimate_price(network, largest_sink(network), control);
     for (NodeId v : estimate.nodes) price[v] = estimate.price;
   } else {
-    state.status = prepare_start(graph, price, refine, control, state.stats);
+    state.status = prepare_start(graph, price, settings, control, state.stats);
   }
   if (state.status == Status::kOptimal)
-    state.status = run_phases(graph, price, largest_cost, control, state.stats);
+    state.status = run_phases(graph, price, largest_cost, settings, control, state.stats);
   state.potential = std::move(price);
   graph.write_flow(network, control, state);
   return state;
-}
-
-Solution solve_from(const Network& network, const Start& start, bool refine,
-                    const Control& control) {
-  return solve_by_width(network, start, control, [&]<class V>(Solution& solution) {
-    solution = solve_with<V>(network, start, refine, control, std::move(solution));
-  });
 }
 
 // The method on a graph that persists (dynamic_graph.hpp). Its flow and `price` (per node, within
@@ -598,23 +597,27 @@ Solution solve_from(const Network& network, const Start& start, bool refine,
 // with changes since, not from scratch. Arcs are not fixed. Throws Stopped.
 template <class V>
 Status scale_costs(DynamicGraph<V>& graph, std::vector<std::int64_t>& price, bool is_near_optimal,
-                   std::int64_t largest_cost, const Control& control, Stats& stats) {
+                   std::int64_t largest_cost, const AlgorithmSettings& settings,
+                   const Control& control, Stats& stats) {
   limit_prices(price, largest_cost);
   const Status status =
-      is_near_optimal ? prepare_start(graph, price, true, control, stats) : Status::kOptimal;
-  return status == Status::kOptimal ? run_phases(graph, price, largest_cost, control, stats)
-                                    : status;
+      is_near_optimal ? prepare_start(graph, price, settings, control, stats) : Status::kOptimal;
+  return status == Status::kOptimal
+             ? run_phases(graph, price, largest_cost, settings, control, stats)
+             : status;
 }
 
 template <class V>
 class CostScalingEngine final : public Engine {
  public:
-  CostScalingEngine(const EngineStart& start, const Control& control)
+  CostScalingEngine(const EngineStart& start, const AlgorithmSettings& settings,
+                    const Control& control)
       : network_(start.network),
         alive_(start.alive),
         root_(start.root),
+        settings_(settings),
         graph_(start.network, start.flow, start.alive, control),
-        scaling_(graph_, start.network),
+        scaling_(graph_, start.network, settings),
         has_answer_(!start.flow.empty() || !start.price.empty()),
         largest_cost_(costliest()) {
     std::vector<std::int64_t> price(start.price.begin(), start.price.end());
@@ -775,7 +778,7 @@ class CostScalingEngine final : public Engine {
     }
     Status status;
     try {
-      status = scale_costs(graph_, price, has_answer_, largest_cost_, control, stats);
+      status = scale_costs(graph_, price, has_answer_, largest_cost_, settings_, control, stats);
     } catch (const Stopped& stopped) {
       status = stopped.status;
     }
@@ -802,6 +805,7 @@ class CostScalingEngine final : public Engine {
   const Network& network_;
   const std::vector<std::uint8_t>& alive_;
   const NodeId root_;
+  const AlgorithmSettings settings_;
   DynamicGraph<V> graph_;
   LocalScaling<V> scaling_;
   bool has_answer_;  // flow and prices are an earlier answer with changes since
@@ -814,20 +818,19 @@ class CostScalingEngine final : public Engine {
 
 }  // namespace
 
-Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control) {
-  return solve_from(network, start, true, control);
-}
-
-Solution solve_cost_scaling_unrefined(const Network& network, const Start& start,
-                                      const Control& control) {
-  return solve_from(network, start, false, control);
+Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control,
+                            const AlgorithmSettings& settings) {
+  return solve_by_width(network, start, control, [&]<class V>(Solution& solution) {
+    solution = solve_with<V>(network, start, settings, control, std::move(solution));
+  });
 }
 
 std::unique_ptr<Engine> make_cost_scaling_engine(const EngineStart& start, const Control& control,
-                                                 Stats& stats) {
+                                                 Stats& stats, const AlgorithmSettings& settings) {
   ++stats.rebuilds;
   return make_by_width(start.network, control, [&]<class V> {
-    return std::unique_ptr<Engine>(std::make_unique<CostScalingEngine<V>>(start, control));
+    return std::unique_ptr<Engine>(
+        std::make_unique<CostScalingEngine<V>>(start, settings, control));
   });
 }
 

@@ -62,12 +62,8 @@
 
 namespace flowsolver {
 
-Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control);
-
-// The same without refining the start's prices: the baseline for measuring the benefit of price
-// refine (the paper's figure 13).
-Solution solve_cost_scaling_unrefined(const Network& network, const Start& start,
-                                      const Control& control);
+Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control,
+                            const AlgorithmSettings& settings = {});
 
 // Incremental cost scaling that keeps its residual graph, flow and prices from one answer to the
 // next.
@@ -92,6 +88,7 @@ Solution solve_cost_scaling_unrefined(const Network& network, const Start& start
 //
 // Null: cancelled.
 std::unique_ptr<Engine> make_cost_scaling_engine(const EngineStart& start, const Control& control,
-                                                 Stats& stats);
+                                                 Stats& stats,
+                                                 const AlgorithmSettings& settings = {});
 
 }  // namespace flowsolver

@@ -48,6 +48,7 @@
 
 #include "cost_scaling/scaling_steps.hpp"
 #include "graph/dynamic_graph.hpp"
+#include "solve.hpp"
 
 namespace flowsolver {
 
@@ -279,6 +280,7 @@ class ScaledPrices {
       }
       stats.scanned += scanned;
       stats.repaired += least < node_[v].price;
+      stats.refined += least < node_[v].price;
       max_scans += kMaxScansFactor * scanned;
       lower(v, least);
       if (const Status status = checker.step(stats, scanned + 1); status != Status::kOptimal)
@@ -296,6 +298,7 @@ class ScaledPrices {
         if (price >= node_[edge.to].price) continue;
         lower(edge.to, price);
         ++stats.repaired;
+        ++stats.refined;
       }
       stats.scanned += scanned;
       if (const Status status = checker.step(stats, scanned + 1); status != Status::kOptimal)
@@ -472,8 +475,8 @@ class LocalScaling {
     bool given_up = false;             // then `status` has no meaning
   };
 
-  LocalScaling(Graph& graph, const Network& network)
-      : graph_(graph), network_(network), prices_(graph) {}
+  LocalScaling(Graph& graph, const Network& network, const AlgorithmSettings& settings)
+      : graph_(graph), network_(network), settings_(settings), prices_(graph) {}
 
   ScaledPrices<V>& prices() { return prices_; }
   const ScaledPrices<V>& prices() const { return prices_; }
@@ -515,15 +518,19 @@ class LocalScaling {
     queue_.resize(n);
     seen_.resize(n, 0);
     give_up_at_ = scans_from(stats);
-    if (!is_phase_unfinished_ || changed_ || all_changed_)
-      prices_.set_shift(first_shift(largest_cost));
+    if (!is_phase_unfinished_ || changed_ || all_changed_) {
+      eps_.begin_at(first_shift(largest_cost));
+      prices_.set_shift(eps_.shift());
+    }
     if (const Status status = restore_eps_optimality(cancellation_only_checker, stats);
         status != Status::kOptimal)
       return {status};
     changed_ = false;
     graph_.drop_balanced();
-    cancel_deficits(stats);
-    graph_.drop_balanced();
+    if (settings_.task_removal) {
+      cancel_deficits(stats);
+      graph_.drop_balanced();
+    }
     for (bool succeeded = is_phase_unfinished_;; succeeded = false) {
       is_phase_unfinished_ = true;
       if (!graph_.unbalanced().empty()) {
@@ -531,17 +538,21 @@ class LocalScaling {
         if (phase.status != Status::kOptimal) return {phase.status};
         if (!phase.succeeded()) return {Status::kOptimal, true};
       }
-      const RefineResult refined =
-          prices_.round_to_whole(prices_.shift() == 0, cancellation_only_checker, stats);
-      if (refined.status != Status::kOptimal) return {refined.status};
-      if (refined.done) {
-        is_phase_unfinished_ = false;
-        return {};
+      const bool is_exact = prices_.shift() == 0;
+      if (is_exact || settings_.price_refine) {
+        const RefineResult refined =
+            prices_.round_to_whole(is_exact, cancellation_only_checker, stats);
+        if (refined.status != Status::kOptimal) return {refined.status};
+        if (refined.done) {
+          is_phase_unfinished_ = false;
+          return {};
+        }
       }
       if (!prices_.fits(largest_cost) || stats.scanned > give_up_at_)
         return {Status::kOptimal, true};
       changed_ = true;  // in case the loop below is stopped
-      prices_.set_shift(std::max(0, prices_.shift() - kShiftPerPhase));
+      eps_.divide();
+      prices_.set_shift(eps_.shift());
       for (NodeId v : prices_.moved()) {
         saturate_around(v, stats);
         prices_.forget_current(v);
@@ -553,7 +564,7 @@ class LocalScaling {
 
  private:
   using Price = std::int64_t;
-  static constexpr int kShiftPerPhase = 3;
+  static constexpr std::int64_t kAlpha = 8;  // eps is divided by this
   // the first eps is at most an eighth of a unit of cost
   static constexpr int kFinerThanUnit = 3;
   static constexpr int kMaxFirstShiftBelow = 17;  // and at least the largest cost / 2^17
@@ -747,7 +758,9 @@ class LocalScaling {
 
   Graph& graph_;
   const Network& network_;
+  const AlgorithmSettings& settings_;
   ScaledPrices<V> prices_;
+  EpsSequence eps_{0, settings_.alpha == 0 ? kAlpha : settings_.alpha};
   ActiveQueue queue_;
   // a phase with the current eps has begun, and prices are not whole yet
   bool is_phase_unfinished_ = false;

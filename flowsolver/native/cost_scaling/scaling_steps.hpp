@@ -44,6 +44,28 @@ bool phase_fits(Price furthest, NodeId nodes, Price scale, Price largest_cost, P
          (kMaxScaledPrice<Price> - furthest) / 2 / (static_cast<Price>(nodes) + 1);
 }
 
+// The values of eps from phase to phase: divided by alpha each time, down to 1. Each phase uses the
+// power of two at or below the value, so that distances in eps are shifts.
+class EpsSequence {
+ public:
+  EpsSequence(int shift, std::int64_t alpha) : alpha_(alpha) { begin_at(shift); }
+
+  void begin_at(int shift) { eps_ = static_cast<unsigned __int128>(1) << (shift + kFraction); }
+  void divide() { eps_ /= static_cast<unsigned __int128>(alpha_); }
+  // 0 once eps is 1 or less
+  int shift() const {
+    int shift = 0;
+    while (eps_ >> (shift + 1 + kFraction) > 0) ++shift;
+    return shift;
+  }
+
+ private:
+  static constexpr int kFraction = 16;  // bits, so that alpha need not be a power of two
+
+  std::int64_t alpha_;
+  unsigned __int128 eps_ = 0;
+};
+
 // A queue of nodes that wait to be discharged, first in first out. Each node is in it at most once.
 class ActiveQueue {
  public:
@@ -554,6 +576,7 @@ RefineResult refine_prices(const Graph& graph, std::vector<std::int64_t>& price,
     if (least == price[u]) continue;
     price[u] = least;
     ++stats.repaired;
+    ++stats.refined;
     queued[u] = 1;
     lowered.push_back(u);
   }
@@ -569,6 +592,7 @@ RefineResult refine_prices(const Graph& graph, std::vector<std::int64_t>& price,
           continue;
         price[edge.to] = price_v - edge.cost;
         ++stats.repaired;
+        ++stats.refined;
         if (queued[edge.to] != 0) continue;
         queued[edge.to] = 1;
         next.push_back(edge.to);

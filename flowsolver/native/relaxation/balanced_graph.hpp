@@ -529,7 +529,7 @@ class BalancedGraph {
     if (least > 0) least = std::min(least, min_in_heap(v, stats));
     if (least == 0 || least == kInfinity) return;
     raise(v, least);
-    ++stats.relabels;
+    ++stats.ascents;
   }
 
   void note_excess(NodeId v) {

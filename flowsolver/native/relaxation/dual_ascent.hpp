@@ -160,7 +160,7 @@ Status raise_by_distance(Graph& graph, const Control& control, Stats& stats) {
     if (distance[v] > 0) graph.raise(v, std::min(distance[v], farthest));
     highest = std::max(highest, graph.nodes[v].price);
   }
-  ++stats.relabels;
+  ++stats.ascents;
   if (highest > Graph::kMaxPrice && !close_gaps(graph)) return Status::kInfeasible;
   return measure_hops(graph, control, stats);
 }
@@ -257,7 +257,8 @@ class AugmentingPath {
 //   the tree, the nearest first.
 // - While there is a candidate (balanced arcs lead to it from S), it joins S: the one of least hops
 //   first, of those the one found last. If the slope is positive and would fall by it, the
-//   candidate is deferred.
+//   candidate is deferred. Without arc prioritisation, balanced arcs are followed in the order in
+//   which they were found, also those to deficits.
 // - When the slope is positive, the balanced arcs out of S are saturated, and S is raised until the
 //   next arc is balanced. No such arc: e(S) > 0 and no residual arc leads out of S, so no flow is
 //   feasible.
@@ -281,8 +282,9 @@ class MultinodeIteration {
   using Node = typename Graph::Node;
   using Place = typename Graph::Place;
 
-  MultinodeIteration(Graph& graph, const Control& control, Stats& stats)
-      : graph_(graph), checker_(control), stats_(stats) {}
+  // `prioritises`: whether arcs are prioritised.
+  MultinodeIteration(Graph& graph, bool prioritises, const Control& control, Stats& stats)
+      : graph_(graph), prioritises_(prioritises), checker_(control), stats_(stats) {}
 
   // kOptimal: the dual objective increased, or the sum of excesses decreased. kInfeasible: proven.
   // Or stopped, with prices in a valid state.
@@ -368,11 +370,29 @@ class MultinodeIteration {
   }
 
   void add_candidate(NodeId w) {
+    if (!prioritises_) return found_.push_back(graph_.nodes[w].parent);
     const std::uint32_t hops = graph_.nodes[w].hops;
     candidates_[hops].push_back(w);
     lowest_ = std::min(lowest_, hops);
   }
+  // Without arc prioritisation: the next node in order. Sends flow to the deficits before it.
+  NodeId next_found() {
+    while (next_found_ < found_.size() && excess_ > 0) {  // bounded: by the half-edges found
+      const std::uint32_t i = found_[next_found_++];
+      const NodeId w = graph_.edge(i).to;
+      if (graph_.has_deficit(w)) {
+        const std::int64_t sent = augment(graph_.tail(i), i);
+        excess_ -= sent;
+        graph_.cut[w] -= sent;  // the slope stays
+      }
+      if (graph_.nodes[w].place == Place::kLabelled && graph_.excess(w) >= 0) return w;
+    }
+    found_.clear();
+    next_found_ = 0;
+    return kNone;
+  }
   NodeId next_candidate() {
+    if (!prioritises_) return next_found();
     for (; lowest_ <= Graph::kFar; ++lowest_) {
       std::vector<NodeId>& stack = candidates_[lowest_];
       while (!stack.empty()) {  // bounded: takes one off the stack each time
@@ -432,12 +452,13 @@ class MultinodeIteration {
   void label_head(NodeId v, std::uint32_t i, const Edge& edge) {
     Node& head = graph_.nodes[edge.to];
     slope_ -= edge.residual;  // where flow is sent, the excess decreases by as much
-    if (head.hops == 0) {
+    if (head.hops == 0 && prioritises_) {
       excess_ -= augment(v, i);
       if (edge.residual == 0) return;
     }
     cut_.push_back(i);
     graph_.cut[edge.to] += edge.residual;
+    if (head.hops == 0 && !prioritises_) found_.push_back(i);
     if (head.place == Place::kLabelled) return;
     head.place = Place::kLabelled;
     head.parent = i;
@@ -500,7 +521,7 @@ class MultinodeIteration {
     if (keys_.empty()) return false;
     raise_ = keys_.front().raise;
     made_progress_ = true;
-    ++stats_.relabels;
+    ++stats_.ascents;
     while (!keys_.empty() && keys_.front().raise == raise_ && excess_ > 0 && should_continue()) {
       std::pop_heap(keys_.begin(), keys_.end(), std::greater<>());
       const NodeId v = keys_.back().node;
@@ -581,6 +602,8 @@ class MultinodeIteration {
     }
     for (std::vector<NodeId>& stack : candidates_) stack.clear();
     lowest_ = Graph::kFar + 1;
+    found_.clear();
+    next_found_ = 0;
     members_.clear();
     labelled_.clear();
     cut_.clear();
@@ -590,6 +613,7 @@ class MultinodeIteration {
   }
 
   Graph& graph_;
+  const bool prioritises_;
   CancellationChecker checker_;
   Stats& stats_;
   Status status_ = Status::kOptimal;
@@ -608,6 +632,9 @@ class MultinodeIteration {
   AugmentingPath<Graph> augmenting_path_{graph_};
   std::array<std::vector<NodeId>, Graph::kFar + 1> candidates_;  // by hops
   std::uint32_t lowest_ = Graph::kFar + 1;
+  // without arc prioritisation: balanced arcs to follow; those before `next_found_` were
+  std::vector<std::uint32_t> found_;
+  std::size_t next_found_ = 0;
   std::int64_t highest_price_ = 0;
 };
 
@@ -626,13 +653,16 @@ class DualAscent {
   using Graph = BalancedGraph<Arcs>;
   using Edge = typename Graph::Edge;
 
-  DualAscent(Graph& graph, IterationHistory& history, const Control& control, Stats& stats)
-      : control_(control),
+  // `prioritises`: whether arcs are prioritised.
+  DualAscent(Graph& graph, IterationHistory& history, bool prioritises, const Control& control,
+             Stats& stats)
+      : prioritises_(prioritises),
+        control_(control),
         stats_(stats),
         checker_(control),
         graph_(graph),
         history_(history),
-        set_(graph_, control, stats) {}
+        set_(graph_, prioritises, control, stats) {}
 
   // Iterates until no node has excess: kOptimal. Nodes with excess are in the graph's queues,
   // before and after.
@@ -688,7 +718,7 @@ class DualAscent {
     Status status = raise_node(v);
     if (status != Status::kOptimal) return status;
     std::int64_t price = graph_.nodes[v].price;
-    if (graph_.excess(v) == 0 || follow_hops(v)) {
+    if (graph_.excess(v) == 0 || (prioritises_ && follow_hops(v))) {
       if (history_.uses_degenerate_raises && graph_.nodes[v].source)
         graph_.raise_degenerate(v, stats_);
     } else if (alone) {
@@ -722,7 +752,7 @@ class DualAscent {
       least = std::min(least, graph_.min_in_heap(v, stats_));
       if (least == kInfinity) return Status::kInfeasible;
       graph_.raise(v, least);
-      ++stats_.relabels;
+      ++stats_.ascents;
       if (const Status status = check(); status != Status::kOptimal) return status;
     }
   }
@@ -747,7 +777,7 @@ class DualAscent {
       }
       history_.window = history_.of_window = 0;
     }
-    if (!measure || status != Status::kOptimal) return status;
+    if (!measure || !prioritises_ || status != Status::kOptimal) return status;
     history_.since_hops = 0;
     return measure_hops(graph_, control_, stats_);
   }
@@ -823,6 +853,7 @@ class DualAscent {
     augmenting_path_.send(stats_, [](NodeId, std::uint32_t) {});
   }
 
+  const bool prioritises_;
   const Control& control_;
   Stats& stats_;
   CancellationChecker checker_;

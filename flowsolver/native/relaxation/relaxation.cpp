@@ -15,7 +15,8 @@ namespace flowsolver {
 namespace {
 
 template <class V>
-void solve(const Network& network, const Start& start, const Control& control, Solution& solution) {
+void solve(const Network& network, const Start& start, const AlgorithmSettings& settings,
+           const Control& control, Solution& solution) {
   BalancedGraph<ArcGraph<V>> graph;
   std::vector<std::int64_t> price;
   if (!start.flow.empty() || !start.price.empty()) price = start_prices(network, start);
@@ -25,7 +26,9 @@ void solve(const Network& network, const Start& start, const Control& control, S
   if (!price.empty() && prices_too_far_apart(graph) && !close_gaps(graph)) {
     solution.status = Status::kInfeasible;
   } else {
-    solution.status = DualAscent<ArcGraph<V>>(graph, past, control, solution.stats).run();
+    solution.status =
+        DualAscent<ArcGraph<V>>(graph, past, settings.arc_prioritisation, control, solution.stats)
+            .run();
   }
   if (solution.status == Status::kCancelled) return;
   for (NodeId v = 0; v < network.num_nodes(); ++v) solution.potential[v] = graph.nodes[v].price;
@@ -73,12 +76,13 @@ class DeficitRouting {
   using Edge = typename Graph::Edge;
   using Place = typename Graph::Place;
 
-  // `uses_degenerate_raises`: apply them to sources whose prices fell.
-  DeficitRouting(Graph& graph, RootHops& known, bool uses_degenerate_raises, const Control& control,
-                 Stats& stats)
+  // `uses_degenerate_raises`: apply them to sources whose prices fell. `prioritises`: follow hops.
+  DeficitRouting(Graph& graph, RootHops& known, bool uses_degenerate_raises, bool prioritises,
+                 const Control& control, Stats& stats)
       : graph_(graph),
         root_hops_(known),
         uses_degenerate_raises_(uses_degenerate_raises),
+        prioritises_(prioritises),
         checker_(control),
         stats_(stats) {}
 
@@ -112,11 +116,11 @@ class DeficitRouting {
       root_hops_.hops.resize(n, kFar);
       root_hops_.current.resize(n, 0);
     }
-    if (root_hops_.since > static_cast<std::int64_t>(graph_.arcs().edges.size())) {
+    if (prioritises_ && root_hops_.since > static_cast<std::int64_t>(graph_.arcs().edges.size())) {
       root_hops_.since = 0;
       if (measure() == Status::kCancelled) return Status::kCancelled;
     }
-    const Status status = follow(v) ? Status::kOptimal : search_from_root(v);
+    const Status status = prioritises_ && follow(v) ? Status::kOptimal : search_from_root(v);
     root_hops_.since += stats_.scanned - before;
     return status;
   }
@@ -330,7 +334,7 @@ class DeficitRouting {
 
   Graph& graph_;
   RootHops& root_hops_;
-  const bool uses_degenerate_raises_;
+  const bool uses_degenerate_raises_, prioritises_;
   CancellationChecker checker_;
   Stats& stats_;
   std::int64_t nearest_ = kInfinity;  // least distance found for the root
@@ -344,9 +348,10 @@ template <class V>
 class RelaxationEngine final : public Engine {
  public:
   RelaxationEngine(const EngineStart& start, std::span<const std::int64_t> price,
-                   const Control& control, Stats& stats)
+                   const AlgorithmSettings& settings, const Control& control, Stats& stats)
       : network_(start.network),
         root_(start.root),
+        settings_(settings),
         graph_(start.network, start.flow, start.alive, price, control),
         may_have_price_gaps_(!price.empty()) {
     CancellationChecker checker(control);
@@ -397,10 +402,10 @@ class RelaxationEngine final : public Engine {
     }
     if (graph_.root == kNone) return solve_without_root(control, stats);
     DeficitRouting<DynamicGraph<V>> routing(graph_, from_root_, history_.uses_degenerate_raises,
-                                            control, stats);
+                                            settings_.arc_prioritisation, control, stats);
     const std::vector<NodeId> deficits = graph_.arcs().unbalanced();
     for (NodeId v : deficits) routing.cancel_along_flow(v);
-    Status status = DualAscent<DynamicGraph<V>>(graph_, history_, control, stats).run();
+    Status status = dual_ascent(control, stats);
     if (status == Status::kOptimal) status = route_deficits(control, stats);
     graph_.note_excesses();
     return status;
@@ -533,7 +538,7 @@ class RelaxationEngine final : public Engine {
 
   Status route_deficits(const Control& control, Stats& stats) {
     DeficitRouting<DynamicGraph<V>> routing(graph_, from_root_, history_.uses_degenerate_raises,
-                                            control, stats);
+                                            settings_.arc_prioritisation, control, stats);
     const std::int64_t max_scanned =
         stats.scanned + kMaxScansFactor * static_cast<std::int64_t>(graph_.arcs().edges.size());
     const std::vector<NodeId> deficits = graph_.arcs().unbalanced();
@@ -549,13 +554,19 @@ class RelaxationEngine final : public Engine {
     return Status::kOptimal;
   }
 
+  Status dual_ascent(const Control& control, Stats& stats) {
+    return DualAscent<DynamicGraph<V>>(graph_, history_, settings_.arc_prioritisation, control,
+                                       stats)
+        .run();
+  }
+
   Status solve_without_root(const Control& control, Stats& stats) {
     if (graph_.root != kNone) {
       graph_.root = kNone;
       graph_.note_excess(root_);
       for (NodeId v = 0; v < graph_.num_nodes(); ++v) graph_.note_price(v);
     }
-    const Status status = DualAscent<DynamicGraph<V>>(graph_, history_, control, stats).run();
+    const Status status = dual_ascent(control, stats);
     if (status == Status::kOptimal) {
       graph_.root = root_;
       graph_.note_excess(root_);
@@ -565,6 +576,7 @@ class RelaxationEngine final : public Engine {
 
   const Network& network_;
   const NodeId root_;
+  const AlgorithmSettings settings_;
   Graph graph_;
   IterationHistory history_;
   RootHops from_root_;
@@ -575,25 +587,27 @@ class RelaxationEngine final : public Engine {
 };
 
 template <class V>
-std::unique_ptr<Engine> make(const EngineStart& start, const Control& control, Stats& stats) {
+std::unique_ptr<Engine> make(const EngineStart& start, const AlgorithmSettings& settings,
+                             const Control& control, Stats& stats) {
   const bool within = std::none_of(start.price.begin(), start.price.end(), is_far);
   const std::span<const std::int64_t> price =
       within ? start.price : std::span<const std::int64_t>{};
-  return std::make_unique<RelaxationEngine<V>>(start, price, control, stats);
+  return std::make_unique<RelaxationEngine<V>>(start, price, settings, control, stats);
 }
 
 }  // namespace
 
-Solution solve_relaxation(const Network& network, const Start& start, const Control& control) {
+Solution solve_relaxation(const Network& network, const Start& start, const Control& control,
+                          const AlgorithmSettings& settings) {
   return solve_by_width(network, start, control, [&]<class Value>(Solution& solution) {
-    solve<Value>(network, start, control, solution);
+    solve<Value>(network, start, settings, control, solution);
   });
 }
 
 std::unique_ptr<Engine> make_relaxation_engine(const EngineStart& start, const Control& control,
-                                               Stats& stats) {
+                                               Stats& stats, const AlgorithmSettings& settings) {
   return make_by_width(start.network, control,
-                       [&]<class V> { return make<V>(start, control, stats); });
+                       [&]<class V> { return make<V>(start, settings, control, stats); });
 }
 
 }  // namespace flowsolver

@@ -81,7 +81,8 @@
 
 namespace flowsolver {
 
-Solution solve_relaxation(const Network& network, const Start& start, const Control& control);
+Solution solve_relaxation(const Network& network, const Start& start, const Control& control,
+                          const AlgorithmSettings& settings = {});
 
 // Incremental relaxation: the graph with its prices, lists and hops (balanced_graph.hpp) persists
 // from round to round, so that the work of a round depends on its changes.
@@ -132,6 +133,7 @@ Solution solve_relaxation(const Network& network, const Start& start, const Cont
 //
 // Null when cancelled meanwhile.
 std::unique_ptr<Engine> make_relaxation_engine(const EngineStart& start, const Control& control,
-                                               Stats& stats);
+                                               Stats& stats,
+                                               const AlgorithmSettings& settings = {});
 
 }  // namespace flowsolver

@@ -245,6 +245,10 @@ std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool has_spare
   return std::make_unique<SspEngine<std::int64_t>>(start, has_spare_room, max_scans, control);
 }
 
+Solution scale_costs(const Network& network, const Start& start, const Control& control) {
+  return solve_cost_scaling(network, start, control);
+}
+
 // The engine of a first solve that was stopped at a budget, until that solve is complete
 // (incremental_ssp.hpp, "Start").
 //
@@ -273,7 +277,7 @@ class FirstSolveEngine final : public ForwardingEngine {
         make_(make),
         scaling_(scaling) {
     if (scaling) {
-      set_inner(std::make_unique<WarmStartEngine>(solve_cost_scaling, start));
+      set_inner(std::make_unique<WarmStartEngine>(scale_costs, start));
     } else {
       set_inner(make_(start, control));
     }
@@ -286,7 +290,7 @@ class FirstSolveEngine final : public ForwardingEngine {
       is_final_ = status == Status::kOptimal;
       if (status != Status::kBudget) return status;
       if (const Status checked = control.check(stats); checked != Status::kOptimal) return checked;
-      set_inner(std::make_unique<WarmStartEngine>(solve_cost_scaling,
+      set_inner(std::make_unique<WarmStartEngine>(scale_costs,
                                                   EngineStart{network_, alive_, root_, {}, {}}));
       scaling_ = true;
     }

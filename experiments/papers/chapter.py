@@ -129,6 +129,8 @@ class PaperFigure:
         draw: Draws it in the paper's form; None for a table.
         table: Makes it, or for a figure the table of its numbers; None if there is none.
         notes: The paper's inconsistencies, and choices where the paper is silent.
+        headline: What comes out otherwise than in the paper, and why, in a few sentences; None if
+            there is nothing to say ahead of the claims.
         only_by_name: It is not made unless it is asked for by its id.
     """
 
@@ -140,6 +142,7 @@ class PaperFigure:
     draw: Callable[[Results], Figure] | None = None
     table: Callable[[Results], Table] | None = None
     notes: tuple[str, ...] = ()
+    headline: Callable[[Results], str] | None = None
     only_by_name: bool = False
 
 
@@ -152,12 +155,14 @@ class Paper:
         title: How the page calls it.
         smoke_note: What the runs at smoke scale are, in one sentence.
         figures: In the paper's order; their claims have ids of their own.
+        kind_of_runs: What runs but for live figures, as a sentence begins.
     """
 
     id: str
     title: str
     smoke_note: str
     figures: tuple[PaperFigure, ...]
+    kind_of_runs: str = "Runs in virtual time"
 
     def chosen(self, ids: Sequence[str]) -> tuple[PaperFigure, ...]:
         """Some figures, in the paper's order; if no ids are given, all but those that are made only
@@ -255,6 +260,7 @@ class Chapter:
         *,
         id: str = "",
         notes: tuple[str, ...] = (),
+        headline: Callable[[Results], str] | None = None,
         **words: Any,
     ) -> PaperFigure:
         """A figure of the file.
@@ -264,6 +270,7 @@ class Chapter:
             claims: By name, in order: the value of each.
             id: Of the figure; "": the name.
             notes: In place of the file's.
+            headline: As of PaperFigure.
             words: For the texts of the figure and its claims.
 
         Raises:
@@ -286,6 +293,7 @@ class Chapter:
             draw=draw,
             table=table,
             notes=tuple(self._filled(note, words) for note in notes or texts.notes),
+            headline=headline,
         )
 
     def _claim(self, id: str, figure: FigureText, claim: Like, words: Mapping[str, Any]) -> Claim:

@@ -24,14 +24,16 @@ OMEGA = Paper(
 FIRMAMENT = Paper(
     "firmament",
     "Firmament",
-    "These runs have a tenth of the paper’s machines, and jobs a tenth of the tasks.",
+    "These runs have a fifth of the paper’s machines, and jobs a fifth of the tasks.",
     firmament.FIGURES,
+    "Timed rounds of the flow scheduler",
 )
 QUINCY = Paper(
     "quincy",
     "Quincy",
     "These runs have fewer rounds, and a smaller cell for the variants.",
     quincy.FIGURES,
+    "Timed rounds of the flow scheduler",
 )
 PAPERS: dict[str, Paper] = {paper.id: paper for paper in (PARSYNC, OMEGA, FIRMAMENT, QUINCY)}
 

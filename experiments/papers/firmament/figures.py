@@ -3,7 +3,7 @@
 Every run is of the flow scheduler with the options that a user has (../flow_rounds.py). Cells of
 the paper's simulations: 12,500 machines, of 24 slots in Figs. 3, 7, 11 (Quincy's policy) and 12b,
 of 13 slots in Figs. 8, 10, 11 (load spreading) and 13; 10,000 machines of 24 slots in Figs. 9 and
-12a. At smoke scale they have a tenth of the machines, and jobs a tenth of the tasks.
+12a. At smoke scale they have a fifth of the machines, and jobs a fifth of the tasks.
 
 Figs. 14 to 18 replay the trace, and Fig. 19 needs execution models: they would be chapters beside
 this one.
@@ -51,7 +51,7 @@ from experiments.studies.model_settings import ReproduceScale
 
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
 NS_PER_S = 1e9
-SMOKE_PART = 10
+SMOKE_PART = 5
 MACHINES = 12_500
 
 RELAXATION, COST_SCALING, SHORTEST_PATHS = "Relaxation", "Cost scaling", "Shortest paths"

@@ -32,7 +32,8 @@ MS_PER_S = 1000
 # Overheads
 
 SMALL, LARGE, LARGE_INCREMENTAL = "250 machines", "2,500 machines", "2,500 machines, incremental"
-_SLOTS, _ASKED_PERMILLE, _JOB_TASKS = 4, 1_100, 110  # 10 and 100 jobs
+JOB_TASKS = 110  # so 10 and 100 jobs
+_SLOTS, _ASKED_PERMILLE = 4, 1_100
 _ROUNDS = {ReproduceScale.SMOKE: 60, ReproduceScale.PAPER: 300}
 
 
@@ -47,7 +48,7 @@ def overhead_runs(scale: ReproduceScale) -> tuple[SteadyRun, ...]:
         (LARGE, 2_500, {}),
         (LARGE_INCREMENTAL, 2_500, incremental),
     ):
-        setting = Setting(machines, _SLOTS, _ASKED_PERMILLE, "quincy", options, _JOB_TASKS)
+        setting = Setting(machines, _SLOTS, _ASKED_PERMILLE, "quincy", options, JOB_TASKS)
         runs.append(SteadyRun(label, setting, rounds, cost_s(setting, rounds), step_s=1))
     return tuple(runs)
 

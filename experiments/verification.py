@@ -26,6 +26,7 @@ from experiments.analysis.summary import describe, distinct, paired, summary_dig
 from experiments.analysis.summary_model import ArmSummary, KeptSeed, RunSummary, SeedSummary
 from experiments.campaign.preconditions import CONFIG_FILE
 from experiments.campaign.running import ArmRun, make_metrics
+from experiments.config.file_format import has_former_kinds
 from experiments.config.run_config import load_config
 from experiments.files import read_arrays
 from experiments.studies.run.finishing import arm_result, slugs_of_arms
@@ -36,6 +37,7 @@ from parsync.runtime.recomputed_tables import Difference, RecomputedTables, all_
 from parsync.runtime.virtual.run import VirtualOutcome
 from parsync.runtime.workload_files import WORKLOAD_DIR, read_workload
 from parsync.spec.arm import ProtocolChoice
+from parsync.spec.former_kinds import group_of_now
 from parsync.strict_model import RenamedOption
 from parsync.workload.workload import Workload
 from shared_state.observed_cell import CellObserver
@@ -60,6 +62,7 @@ class RunFigures:
         self._directory = directory
         self.summary = read_model(directory / SUMMARY, RunSummary)
         self.config = load_config(directory / CONFIG_FILE)
+        self._has_former_kinds = has_former_kinds(directory / CONFIG_FILE)
         self._arms = {
             slug: (config, arm)
             for config, slugs in zip(
@@ -130,7 +133,10 @@ class RunFigures:
         if kept is not None:
             holders.append((path, kept.arm, "arm"))
         for file, holds, where in holders:
-            found += _difference(file, expected, _plain_arm(holds, outcome is not None), where)
+            plain = _plain_arm(holds, outcome is not None)
+            if self._has_former_kinds:
+                plain["mix"] = [group_of_now(group) for group in plain["mix"]]
+            found += _difference(file, expected, plain, where)
         if kept is not None and not found and kept.workload != self.summary.workload:
             found.append(Difference(path, "workload: expected that of summary.json"))
         names = {one.key: one for one in self.summary.quantities}

@@ -64,6 +64,18 @@ class IncrementalSolver:
         """
         self._core = native.IncrementalSolver(core_of(network), as_native(algorithm), deterministic)
 
+    def set_algorithm(self, algorithm: Choices, *, deterministic: bool = False) -> None:
+        """Use another algorithm, or another race, from the next resolve on.
+
+        It begins with the flow and the prices reached so far, whichever algorithm reached them
+        (Firmament, OSDI 2016, section 6.2), unless all its racers are `from_scratch`. Its graph is
+        built anew. Changes made before or after the call, answers and ids stay.
+
+        Raises:
+            TypeError, ValueError: as `algorithm_choices`; nothing has changed then.
+        """
+        self._core.set_algorithm(as_native(algorithm), deterministic)
+
     def add_nodes(self, supply: ArrayLike) -> Int64Array:
         """Add nodes of these supplies, int64[k] in units of flow.
 
@@ -204,12 +216,11 @@ class IncrementalSolver:
     def routed(self, nodes: ArrayLike) -> tuple[Int64Array, Int64Array]:
         """Which units of these sources `flow_reached` takes to a sink, and how.
 
-        For rounds that ended with BUDGET, to use what was reached: where a unit is routed, its path
-        is within the capacities, together with those of all others that are. Where it is not, its
-        source keeps what it had. After BUDGET, the flow of cost scaling is optimal for raised or
-        lowered costs (by its eps), and that of relaxation and of shortest paths is one of least
-        cost among those that route as much; relaxation and shortest paths route units one after
-        another, cost scaling all at once (Firmament, OSDI 2016, Table 2 and Fig. 10).
+        For rounds that ended with BUDGET. Where a unit is routed, its path is within the
+        capacities, together with the paths of all others that are; where it is not, its source
+        keeps what it had. Nothing is said about costs: a stopped flow is not optimal. Relaxation
+        and shortest paths route one unit after another, and cost scaling moves all at once
+        (Firmament, OSDI 2016, Table 2 and Fig. 10).
 
         Args:
             nodes: ids of sources, int64[k]; one of supply s may be named s times.

@@ -46,7 +46,6 @@ class EntryPointGroup(Generic[Spec]):
         built_in: kind -> "module:attribute" of this project's own kinds.
         spec: the class that every kind is an instance of; it has a field `kind`.
         wrong: what is wrong with the fields of a spec, "" if nothing (see wrong_field).
-        aliases: other name of a built-in kind -> the kind.
     """
 
     what: str
@@ -54,40 +53,32 @@ class EntryPointGroup(Generic[Spec]):
     built_in: Mapping[str, str]
     spec: type[Spec]
     wrong: Callable[[Spec], str] = lambda _: ""
-    aliases: Mapping[str, str] = field(default_factory=dict)
     # specs found right, by kind: an arm asks for dozens when it is set up, a hundred checks each
     _right: dict[str, Spec] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def kinds(self) -> tuple[str, ...]:
-        """The names of all kinds, ascending, without aliases. AgoraError if two packages register
-        one name."""
+        """The names of all kinds, ascending. AgoraError if two packages register one name."""
         return tuple(sorted(self._locations()))
 
-    def names(self) -> tuple[str, ...]:
-        """Every name that a kind may be given by, aliases included, ascending."""
-        return tuple(sorted([*self._locations(), *self.aliases]))
-
     def listing(self) -> str:
-        """All kinds and aliases for a message: "first_fit, firmament (alias of quincy), ..."."""
-        aliases = [f"{alias} (alias of {kind})" for alias, kind in self.aliases.items()]
-        return ", ".join(sorted([*self._locations(), *aliases]))
+        """All kinds for a message: "best_fit, first_fit, ..."."""
+        return ", ".join(self.kinds())
 
     def location(self, kind: str) -> str:
-        """Where a known kind or alias is: "module:attribute"."""
-        return self._locations()[self.aliases.get(kind, kind)]
+        """Where a known kind is: "module:attribute"."""
+        return self._locations()[kind]
 
     def get(self, kind: str) -> Spec:
-        """The spec of a kind, which may be given by an alias.
+        """The spec of a kind.
 
         Raises:
             AgoraError: there is no such kind, its module cannot be imported, what it leads to is
                 not a spec of that kind, or a field of the spec cannot be used.
         """
         locations = self._locations()
-        kind = self.aliases.get(kind, kind)
         if kind not in locations:
             raise AgoraError(
-                f"unknown {self.what} {kind!r}{near_match(kind, self.names())}; known: "
+                f"unknown {self.what} {kind!r}{near_match(kind, locations)}; known: "
                 f"{self.listing()}"
             )
         location = locations[kind]
@@ -115,11 +106,6 @@ class EntryPointGroup(Generic[Spec]):
         """Kind -> "module:attribute". AgoraError if two packages register one name."""
         locations = dict(self.built_in)
         for name, value in _installed(self.group, tuple(sys.path)):
-            if name in self.aliases:
-                raise AgoraError(
-                    f"{self.what} {name!r} is registered twice: "
-                    f"an alias of {self.aliases[name]} and {value}"
-                )
             if locations.setdefault(name, value) != value:
                 raise AgoraError(
                     f"{self.what} {name!r} is registered twice: {locations[name]} and {value}"

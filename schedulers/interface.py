@@ -69,6 +69,14 @@ class Capability(StrEnum):
     # In a live run, its decision time is measured unless the configuration sets another.
     MEASURED_WHEN_LIVE = "measured_when_live"
 
+    # Algorithms race in its decisions, which decides how long these take and nothing else: modelled
+    # decision times are refused.
+    RACES = "races"
+
+    # What it decides depends on how long its computations take, so its runs do not repeat: runs in
+    # virtual time are refused.
+    DEPENDS_ON_TIMING = "depends_on_timing"
+
 
 def observes_changes(capabilities: Set[Capability]) -> bool:
     """Whether the observe() of a scheduler with these capabilities is called. The plans of those

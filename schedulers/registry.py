@@ -41,7 +41,9 @@ _METADATA = "Metadata-Version: 2.1\nName: agora-given\nVersion: 0\n"  # of regis
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "best_fit": "schedulers.greedy.kinds:BEST_FIT",
+        "firmament": "schedulers.flow.kinds:FIRMAMENT",
         "first_fit": "schedulers.greedy.kinds:FIRST_FIT",
+        "flow": "schedulers.flow.kinds:FLOW",
         "flow_load_spreading": "schedulers.flow.kinds:LOAD_SPREADING",
         "load_spreading": "schedulers.greedy.kinds:LOAD_SPREADING",
         "mapreduce": "schedulers.mapreduce.scheduler:SPEC",
@@ -53,9 +55,6 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "weighted_sampling": "schedulers.greedy.kinds:WEIGHTED_SAMPLING",
     }
 )
-# Firmament's evaluation runs Quincy's policy (OSDI 2016, section 7), so the flow scheduler of that
-# policy is known by both names.
-ALIASES: Mapping[str, str] = MappingProxyType({"firmament": "quincy"})
 
 
 def _none(options: Any) -> frozenset[Capability]:
@@ -125,8 +124,8 @@ def _wrong(spec: SchedulerSpec) -> str:
     return wrong or unknown_member("capability", spec.capabilities, Capability)
 
 
-_GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong, ALIASES)
-kinds, names, listing = _GROUP.kinds, _GROUP.names, _GROUP.listing
+_GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong)
+kinds, listing = _GROUP.kinds, _GROUP.listing
 location, get = _GROUP.location, _GROUP.get
 
 
@@ -163,7 +162,7 @@ def registered(locations: Sequence[str]) -> Iterator[tuple[str, ...]]:
                         f"--with {given}: kind {spec.kind!r} is also that of {points[spec.kind]}"
                     )
                 kinds.append(spec.kind)
-            known = set(names())
+            known = set(_GROUP.kinds())
             # of an installed package, the kind is known already
             new = {
                 kind: point

@@ -16,7 +16,7 @@ from rich.text import Text
 from experiments.analysis.model_files import writing
 from experiments.campaign.preconditions import check_free, check_new, new_directory
 from experiments.command_line import error_console
-from experiments.config.run_config import read_toml
+from experiments.config.file_format import read_configuration
 from experiments.files import whole_file
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.toml_text import toml_value
@@ -28,7 +28,7 @@ def holds(out: Path | None, file: str, text: str, what: str, may_change: Collect
 
     Args:
         out: The directory; None if none is given.
-        file: The name of the TOML file in it that says what its work is.
+        file: The name of the configuration in it that says what its work is.
         text: What that file would say of this work.
         what: The work, for the error: "sweep".
         may_change: Dotted keys of the file that leave its runs what they are.
@@ -41,7 +41,7 @@ def holds(out: Path | None, file: str, text: str, what: str, may_change: Collect
     if not (out / file).is_file():
         check_new(out)
         return False
-    other = first_difference(read_toml(out / file), tomllib.loads(text), may_change)
+    other = first_difference(read_configuration(out / file), tomllib.loads(text), may_change)
     if other:
         raise AgoraError(
             f"{out}: holds another {what}: {other}; choose a new --out, or repeat the options it "

@@ -17,6 +17,7 @@ from experiments.config.run_config import RunConfig
 from experiments.interruption import Interruption
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.spec.arm import ArmConfig
+from parsync.spec.former_kinds import group_as_keyed
 from parsync.strict_model import deciding
 from parsync.workload.workload import Workload
 
@@ -55,12 +56,14 @@ class Point(Task[SeedFigures]):
         """The content hash of what decides the figures and of FORMAT.
 
         Fields that are marked NO_EFFECT do not count, nor does the version of Agora. Files that the
-        workload reads count by size and time of change.
+        workload reads count by size and time of change. A kind of scheduler that had another name
+        counts by that one.
         """
+        arm = deciding(self.arm)
         content = {
             "format": FORMAT,
             "config": deciding(self.config),
-            "arm": deciding(self.arm),
+            "arm": {**arm, "groups": [group_as_keyed(group) for group in arm["groups"]]},
             "files": self.config.workload.file_stamps,
             "seed": self.seed,
         }

@@ -27,7 +27,7 @@ def run_command(
         typer.Option(
             metavar="MIX",
             help="Run one arm with these schedulers: [PROTOCOL:]KIND=COUNT,... For example "
-            '"latency_first=8,firmament=1". KIND is a kind of scheduler, or a strategy by which '
+            '"latency_first=8,flow=1". KIND is a kind of scheduler, or a strategy by which '
             "random placement ranks partitions: optimistic (not at all), quality_first, "
             "latency_first, adaptive, freshest_preferred or prompt. PROTOCOL is how they get "
             "places on the cell; default: the optimistic protocol. Default without --mix: several "

@@ -40,6 +40,8 @@ MAIN_KIND = "load_spreading"
 # baseline of the differences. Each further one takes the length of the workload.
 LIVE_ARM = "ParSync adaptive"
 FLOW_SHARE = 0.25
+# The group of flow schedulers of policy `quincy`. Its name keys their random streams.
+FLOW_GROUP = "quincy"
 # The slot prices of the arms that have them (docs/prices_results.md).
 PRICES = {"prices": "implied"}
 SHARED_PRICES = {**PRICES, "share_demand": True}
@@ -134,18 +136,20 @@ def flow_group(
     sync: str,
     decision: DecisionTime | None = None,
     share: float | None = None,
+    name: str | None = None,
     **options: Any,
 ) -> GroupConfig:
     """A group of `count` flow schedulers.
 
     Args:
+        name: Of the group; unset: the kind.
         decision: What decisions cost; unset: the kind's own, Measured when live, Counted in
             virtual time.
         options: Options of the protocol.
     """
     protocol = optimistic(sync, scale.gap_s, **options)
     return GroupConfig(
-        name=kind, kind=kind, count=count, share=share, protocol=protocol, decision=decision
+        name=name or kind, kind=kind, count=count, share=share, protocol=protocol, decision=decision
     )
 
 
@@ -180,6 +184,10 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
 
     patience_s = scale.synthetic.mean_duration_s * PATIENCE
 
+    def flow(decision: DecisionTime, **of_kind: Any) -> GroupConfig:
+        group = flow_group(scale, "flow", 1, "state_aligned", decision, name=FLOW_GROUP)
+        return group.model_copy(update={"options": of_kind})
+
     return (
         arm("StateSync aligned quality-first", quality("state_aligned")),
         arm("StateSync staggered quality-first", quality("state_staggered")),
@@ -198,13 +206,8 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
         arm("Greedy, one scheduler", greedy(one)),
         arm("Greedy, patient", greedy(one, patience_s=patience_s)),
         arm("Preferred first", greedy(one, kind="preferred_first")),
-        arm("Flow", flow_group(scale, "quincy", 1, "state_aligned", one)),
-        arm(
-            "Flow with prices",
-            flow_group(scale, "quincy", 1, "state_aligned", one).model_copy(
-                update={"options": PRICES}
-            ),
-        ),
+        arm("Flow", flow(one)),
+        arm("Flow with prices", flow(one, **PRICES)),
         arm(
             "Mix",
             greedy_group(
@@ -216,17 +219,18 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
             ),
             flow_group(
                 scale,
-                "quincy",
+                "flow",
                 1,
                 "diff_block",
                 scale.equal_capacity(1, FLOW_SHARE),
                 FLOW_SHARE,
+                FLOW_GROUP,
                 sync_set=TOGETHER,
             ),
         ),
         arm("Greedy at own speed", greedy(CountedTime())),
         arm(f"{n} greedy at own speed", greedy(CountedTime(), n)),
-        arm("Flow at own speed", flow_group(scale, "quincy", 1, "state_aligned", CountedTime())),
+        arm("Flow at own speed", flow(CountedTime())),
     )
 
 
@@ -277,7 +281,7 @@ def _mix_group(name: str, count: int, scale: Scale, decision: ModelledTime) -> G
     protocol, colon, kind = name.rpartition(":")
     if colon and not (protocol and kind):
         raise AgoraError(f"--mix: '{name}={count}' is not of the form [protocol:]kind=count")
-    if not colon and kind not in (*GREEDY, *registry.names()) and kind in protocols.kinds():
+    if not colon and kind not in (*GREEDY, *registry.kinds()) and kind in protocols.kinds():
         protocol, kind = kind, ""
     if protocol not in ("", "optimistic", *protocols.kinds()):
         raise AgoraError(
@@ -288,7 +292,7 @@ def _mix_group(name: str, count: int, scale: Scale, decision: ModelledTime) -> G
         return _mix_group_of(protocol, kind, count, decision)
     if kind in GREEDY:
         return greedy_group(scale, kind, count, decision=decision, sync_set=TOGETHER)
-    if kind not in registry.names():
+    if kind not in registry.kinds():
         raise AgoraError(
             f"--mix: unknown '{_shortened(kind)}', expected a strategy ({', '.join(GREEDY)}), a "
             f"kind of scheduler ({registry.listing()}) or a protocol that runs no schedulers "

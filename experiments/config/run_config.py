@@ -3,25 +3,23 @@ and enough to run it again."""
 
 from __future__ import annotations
 
-import codecs
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from experiments.config.file_format import FORMAT, read_configuration
 from experiments.config.frontier_config import FrontierConfig
 from experiments.config.workload_config import WorkloadConfig, refuse_former_sections
 from parsync.protocols.registry import tables_of
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.faults import PLAN_LIMIT_S
-from parsync.runtime.json_files import unreadable
 from parsync.spec.arm import ArmConfig
 from parsync.strict_model import LONGEST_S, NO_EFFECT, Name, Strict, first_error
 from parsync.workload.workload import Workload
+from schedulers.interface import Capability
 from shared_state.errors import AgoraError
 
-LARGEST_FILE = 1 << 24
 MOST_SEEDS = 1000
 SAMPLE_US = 100_000
 SAMPLES_MAX = 1 << 14
@@ -94,9 +92,12 @@ class RunConfig(Strict):
     seed.
 
     Attributes:
+        format: The number of the format, which files without one have to be brought to
+            (file_format.py).
         seeds: Paired seeds in virtual time for the confidence intervals (seed, seed + 1, ...).
     """
 
+    format: Annotated[Literal[2], NO_EFFECT] = FORMAT
     name: Annotated[Name, NO_EFFECT] = "parsync_vs_flow"
     runtime: Annotated[Literal["virtual", "ray"], NO_EFFECT] = "virtual"
     live: Annotated[LiveConfig, NO_EFFECT] = LiveConfig()
@@ -162,9 +163,22 @@ class RunConfig(Strict):
                     arm.quotas.check_names(quota_groups)
                 except AgoraError as error:
                     raise ValueError(f"arm '{arm.name}': {error}") from error
+        self._check_timing()
         self._check_live_size()
         self.workload.check_phases(self.settle_s, {arm.name: arm.gap_s for arm in self.arms})
         return self
+
+    def _check_timing(self) -> None:
+        """Raise ValueError if a scheduler that depends on timing is to run in virtual time."""
+        for arm in self.arms:
+            for group in arm.groups:
+                if Capability.DEPENDS_ON_TIMING in group.capabilities and not (
+                    self.is_live(arm) and self.compared_runtime == "ray"
+                ):
+                    raise ValueError(
+                        f"arm '{arm.name}', group '{group.name}': scheduler kind {group.kind!r}, "
+                        "option 'deterministic': a race in virtual time has to be deterministic"
+                    )
 
     def _check_live_size(self) -> None:
         """Raise ValueError if [live] machines cannot be what the live runs have."""
@@ -245,34 +259,7 @@ class RunConfig(Strict):
 def load_config(path: Path) -> RunConfig:
     """The run a TOML file describes. Raises AgoraError naming the file and the line (syntax) or
     field (meaning)."""
-    return validated(read_toml(path), str(path))
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """What a TOML file says. Raises AgoraError naming the file, and the line that is no TOML."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise AgoraError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise AgoraError(f"{path}: is {_no_text(data)}") from error
-    if len(data) > LARGEST_FILE:
-        raise AgoraError(f"{path}: larger than {LARGEST_FILE >> 20} MiB")
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # not TOML, or beyond what Python reads
-        raise AgoraError(f"{path}: {unreadable(error)}") from error
-
-
-def _no_text(data: bytes) -> str:
-    """What bytes are that are no UTF-8 text, as far as they tell."""
-    if data.startswith(b"\x1f\x8b"):
-        return "compressed with gzip; unpack it first"
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "UTF-16 text; save it as UTF-8"
-    return "not UTF-8 text"
+    return validated(read_configuration(path), str(path))
 
 
 def validated(tree: dict[str, Any], source: str) -> RunConfig:

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from experiments.config.run_config import read_toml
+from experiments.config.toml_file import read_toml
 from experiments.toml_text import toml_text, toml_value
 from parsync.model.slot_settings import SlotSettings
 from shared_state.errors import AgoraError

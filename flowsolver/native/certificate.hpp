@@ -98,11 +98,12 @@ struct RoutedUnit {
 };
 
 // Which of these sources, each named once for each unit, have a unit that a pseudoflow (>= 0,
-// within capacities) takes to a sink, and how. Units that meet are interchangeable: one
-// decomposition of the flow into paths is used, in which earlier sources go first. So no arc is
-// used by more units than its flow, and no sink gets more than its demand. As far as the paths of
-// the flow have no cycle, a unit that could still be routed is. O(n + m), and the lengths of the
-// paths.
+// within capacities) takes to a sink, and how.
+//
+// Units that meet are interchangeable: one decomposition of the flow into paths is used, in which
+// earlier sources go first. So no arc is used by more units than its flow, and no sink gets more
+// than its demand. If only sinks have deficits and the flow has no cycle, all units that can be
+// routed at once are; else there may be a few more. O(n + m), and the lengths of the paths.
 std::vector<RoutedUnit> routed_units(const Network& network, std::span<const std::int64_t> flow,
                                      std::span<const NodeId> nodes);
 

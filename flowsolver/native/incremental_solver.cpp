@@ -73,6 +73,17 @@ void IncrementalSolver::review_round(std::int64_t expected) {
   }
 }
 
+void IncrementalSolver::switch_to(MakeEngine make_engine, SolveCold solve_cold, bool always_cold) {
+  drop_engine();
+  make_engine_ = std::move(make_engine);
+  solve_cold_ = std::move(solve_cold);
+  always_cold_ = always_cold;
+  cold_start_ = {};  // what the other algorithm's took
+  cold_operations_ = -1;
+  budget_stops_ = 0;
+  uses_fallback_ = false;
+}
+
 void IncrementalSolver::expect_changes(std::size_t changes) {
   review_round(static_cast<std::int64_t>(changes));
 }

@@ -124,6 +124,10 @@ class IncrementalSolver {
   IncrementalSolver(const Network& network, MakeEngine make_engine, SolveCold solve_cold,
                     bool always_cold = false);
 
+  // The next resolve, and those after it, use these: as in the constructor. They begin with the
+  // flow and the prices reached so far, whichever algorithm reached them.
+  void switch_to(MakeEngine make_engine, SolveCold solve_cold, bool always_cold);
+
   // Announces so many changes. A large round is then treated as one from its first change.
   void expect_changes(std::size_t changes);
   NodeId add_node(std::int64_t supply);
@@ -258,7 +262,7 @@ class IncrementalSolver {
   std::vector<NodeId> touched_, repriced_;
   MakeEngine make_engine_;
   SolveCold solve_cold_;
-  const bool always_cold_;
+  bool always_cold_;
   Control control_;
 };
 

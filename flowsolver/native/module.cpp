@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -542,25 +543,20 @@ class Busy {
 class Solver {
  public:
   Solver(const Network& network, const std::vector<Choice>& choices, bool deterministic)
-      : chosen_(choices),
-        solver_(
-            network,
-            [this, rule = winner_rule(deterministic)](const EngineStart& start,
-                                                      const Control& control,
-                                                      Stats& stats) -> std::unique_ptr<Engine> {
-              if (chosen_.racers.size() > 1)
-                return make_race_engine(chosen_.racers, rule, start, report_);
-              report_.winner = chosen_.racers.front();
-              return report_.winner->make_engine(start, control, stats);
-            },
-            [this, rule = winner_rule(deterministic)](const Network& live, const Control& control) {
-              RaceAnswer answer = race(live, chosen_.racers, {}, control, rule);
-              report_.stop_duration = answer.stop_duration;
-              report_.operations = std::move(answer.operations);
-              if (is_answer(answer.solution.status)) report_.winner = answer.winner;
-              return std::move(answer.solution);
-            },
-            chosen_.all_from_scratch()) {}
+      : chosen_(std::make_unique<Racers>(choices)),
+        solver_(network, engine_maker(deterministic), cold_solver(deterministic),
+                chosen_->all_from_scratch()) {}
+
+  // The engine, which names the former algorithms, is dropped before they are.
+  void set_algorithm(const std::vector<Choice>& choices, bool deterministic) {
+    const Busy busy(busy_);
+    auto chosen = std::make_unique<Racers>(choices);
+    const std::string last = report_.winner == nullptr ? "" : std::string(report_.winner->name);
+    solver_.switch_to(engine_maker(deterministic), cold_solver(deterministic),
+                      chosen->all_from_scratch());
+    chosen_ = std::move(chosen);
+    report_.winner = find_algorithm(last);
+  }
 
   Result add_nodes(const Array& supply) {
     const Busy busy(busy_);
@@ -685,11 +681,11 @@ class Solver {
   std::vector<std::pair<std::string, std::int64_t>> racer_operations() {
     const Busy busy(busy_);
     std::vector<std::pair<std::string, std::int64_t>> counted;
-    for (std::size_t i = 0; i < report_.operations.size() && chosen_.racers.size() > 1; ++i)
-      counted.emplace_back(chosen_.racers[i]->name, report_.operations[i]);
+    for (std::size_t i = 0; i < report_.operations.size() && chosen_->racers.size() > 1; ++i)
+      counted.emplace_back(chosen_->racers[i]->name, report_.operations[i]);
     if (counted.empty()) {
       const bool fell_back = solver_.fell_back();
-      counted.emplace_back(fell_back ? algorithms().front().name : chosen_.racers.front()->name,
+      counted.emplace_back(fell_back ? algorithms().front().name : chosen_->racers.front()->name,
                            solver_.stats().operations());
     }
     return counted;
@@ -769,7 +765,27 @@ class Solver {
     need_all("arcs", arcs, [this](std::int64_t a) { return solver_.live_arc(a); }, "no such arc");
   }
 
-  const Racers chosen_;
+  IncrementalSolver::MakeEngine engine_maker(bool deterministic) {
+    return
+        [this, rule = winner_rule(deterministic)](const EngineStart& start, const Control& control,
+                                                  Stats& stats) -> std::unique_ptr<Engine> {
+          if (chosen_->racers.size() > 1)
+            return make_race_engine(chosen_->racers, rule, start, report_);
+          report_.winner = chosen_->racers.front();
+          return report_.winner->make_engine(start, control, stats);
+        };
+  }
+  IncrementalSolver::SolveCold cold_solver(bool deterministic) {
+    return [this, rule = winner_rule(deterministic)](const Network& live, const Control& control) {
+      RaceAnswer answer = race(live, chosen_->racers, {}, control, rule);
+      report_.stop_duration = answer.stop_duration;
+      report_.operations = std::move(answer.operations);
+      if (is_answer(answer.solution.status)) report_.winner = answer.winner;
+      return std::move(answer.solution);
+    };
+  }
+
+  std::unique_ptr<Racers> chosen_;
   RaceReport report_;
   IncrementalSolver solver_;
   std::atomic<bool> busy_{false};
@@ -778,6 +794,7 @@ class Solver {
 void bind_incremental(nb::module_& m) {
   nb::class_<Solver>(m, "IncrementalSolver")
       .def(nb::init<const Network&, const std::vector<Choice>&, bool>())
+      .def("set_algorithm", &Solver::set_algorithm)
       .def("add_nodes", &Solver::add_nodes)
       .def("add_arcs", &Solver::add_arcs)
       .def("remove_nodes", &Solver::remove_nodes)

@@ -40,6 +40,7 @@ from parsync.runtime.workload_files import (
     write_workload,
 )
 from parsync.spec.arm import SeededArm
+from parsync.spec.former_kinds import group_of_now
 from parsync.strict_model import Strict, first_error
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -174,8 +175,8 @@ def _arm(directory: Path, run: Path | None = None) -> Arm:
     return Arm(str(directory), where, folder, run, digest)
 
 
-FORMAT = 3  # of arm.json
-FORMER = 2  # which is read as well
+FORMAT = 4  # of arm.json
+FORMER = (2, 3)  # which are read as well
 
 
 class InVirtualTime(Strict):
@@ -196,7 +197,7 @@ class ArmFile(Strict):
         virtual: None for a live run.
     """
 
-    format: Literal[3] = 3
+    format: Literal[4] = 4
     arm: SeededArm
     workload: str
     virtual: InVirtualTime | None = None
@@ -240,10 +241,11 @@ def read_arm(directory: Path) -> ArmFile:
             f"{directory / OLD_FILE}: this run was made by an older version of Agora; replaying it"
             " needs the version that made it (summary.json names it)"
         )
-    content = read_json(path, FORMAT, FORMER)
-    if content["format"] == FORMER:
+    content = read_json(path, FORMAT, *FORMER)
+    if content["format"] in FORMER:
         try:
-            content = _of_former(content)
+            content = _of_format_3(content) if content["format"] == 2 else content
+            content = _of_former_kinds(content)
         except (AttributeError, KeyError, TypeError, ZeroDivisionError) as error:
             raise AgoraError(f"{path}: damaged: {type(error).__name__}: {error}") from error
     try:
@@ -252,9 +254,16 @@ def read_arm(directory: Path) -> ArmFile:
         raise AgoraError(f"{path}: {first_error(error, ArmFile)}") from error
 
 
-def _of_former(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What format FORMER says, as this version has it: there shares, times and limits stood in the
-    units of the runtimes, beside the decision clocks."""
+def _of_former_kinds(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What format 3 says, as this version has it: some kinds of schedulers had other names."""
+    arm = content["arm"]
+    arm = {**arm, "groups": [group_of_now(group) for group in arm["groups"]]}
+    return {**content, "format": FORMAT, "arm": arm}
+
+
+def _of_format_3(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What format 2 says, as format 3 has it: there shares, times and limits stood in the units of
+    the runtimes, beside the decision clocks."""
     arm = dict(content["arm"])
     arm["live"] = content["virtual"] is None
     arm["groups"] = [_group_of_former(group, arm["partitions"]) for group in arm["groups"]]
@@ -276,7 +285,7 @@ def _of_former(content: Mapping[str, Any]) -> dict[str, Any]:
                 for group in quotas["groups"]
             ],
         }
-    return {**content, "format": FORMAT, "arm": arm}
+    return {**content, "format": 3, "arm": arm}
 
 
 def _group_of_former(group: Mapping[str, Any], partitions: int) -> dict[str, Any]:
@@ -330,7 +339,7 @@ def read_workload_of(directory: Path) -> Workload:
     """The workload of an arm, whose schedulers need not be installed. AgoraError naming the file
     that is missing, damaged, or does not hold what it should."""
     path = directory / ARM_FILE
-    digest = field_of(path, read_json(path, FORMAT, FORMER), "workload", str)
+    digest = field_of(path, read_json(path, FORMAT, *FORMER), "workload", str)
     return read_workload(_find_workload(directory, digest))
 
 

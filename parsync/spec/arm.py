@@ -210,8 +210,12 @@ class GroupConfig(Strict):
                 raise ValueError(f"kind: expected none, as protocol {kind!r} runs no schedulers")
             if not runs_schedulers and self.decision is None:
                 raise ValueError(f"decision: missing; protocol {kind!r} has no default")
-            if self.kind is not None:
-                registry.get(self.kind).parse_options(self.options)
+            if Capability.RACES in self.capabilities and isinstance(self.decision, ModelledTime):
+                raise ValueError(
+                    f"decision: scheduler kind {self.kind!r} races algorithms, of which modelled "
+                    'times show nothing; expected clock = "counted" or "measured", or a single '
+                    "algorithm in its options"
+                )
         except AgoraError as error:
             raise ValueError(str(error)) from error
         return self

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsolver import Certificate, Stats, Status
+from flowsolver import Certificate, IncrementalSolver, Stats, Status
 from flowsolver.solution import describe_cut
 from schedulers import _native
 from schedulers.flow.extraction import AggregatorFlow, flow_placements
@@ -60,6 +60,7 @@ from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
 
 MAX_INT64 = np.iinfo(np.int64).max
+UNROUTED = -1  # where a flow takes a task whose unit has not reached the sink yet
 
 
 class InnerArcs(NamedTuple):
@@ -343,10 +344,20 @@ class FlowGraph:
         solver: Its solver.
         tasks: How many have a node in it.
         joined: How many of them joined in the current round.
+        reached: None unless the last solve ended early. Then, by row of the task table, where the
+            flow takes tasks so far: a machine row, UNSCHEDULED, or UNROUTED; int64[C].
+        unrouted: How many tasks are UNROUTED.
     """
 
     def __init__(
-        self, policy: Policy, machines: int, preemption: bool, pricing: SlotPricing | None = None
+        self,
+        policy: Policy,
+        machines: int,
+        preemption: bool,
+        pricing: SlotPricing | None = None,
+        *,
+        migration: bool = True,
+        solver: IncrementalSolver | None = None,
     ) -> None:
         """
         Args:
@@ -354,15 +365,20 @@ class FlowGraph:
             machines: Of the cell.
             preemption: Whether running tasks stay in the graph.
             pricing: How slot prices count, if there are any.
+            migration: Whether they may be placed on other machines.
+            solver: An empty one; None: one of the solver's default algorithm.
         """
-        self.arcs = SolverGraph()
+        self.arcs = SolverGraph(solver)
         self.solver = self.arcs.solver
         self._policy = policy
         self._pricing = pricing
         self._preemption = preemption
+        self._migration = migration
         self._machines = machines
         self.tasks = 0
         self.joined = 0
+        self.unrouted = 0
+        self.reached: Int64 | None = None
         self._sink_node = self.arcs.add_nodes(1)
         self._sink = int(self._sink_node[0])
         self._machine_arcs = MachineArcs(self.arcs, self._sink, machines, pricing, preemption)
@@ -412,15 +428,46 @@ class FlowGraph:
         table.end_update()
         self.solver.set_supply(self._sink_node, np.array([-self.tasks], np.int64))
 
-    def solve(self, table: TaskTable) -> None:
-        """Re-optimise, and take in what flow has changed."""
-        status = self.solver.resolve()
+    def solve(
+        self, table: TaskTable, max_operations: int | None = None, places_when_stopped: bool = True
+    ) -> None:
+        """Re-optimise, and take in what flow has changed.
+
+        Args:
+            table: The tasks.
+            max_operations: Counted operations of the solver after which it ends early.
+            places_when_stopped: Whether its flow is of use then. If not, no task is routed.
+        """
+        status = self.solver.resolve(max_operations=max_operations)
+        self.reached = None
+        self.unrouted = 0
+        if status == Status.BUDGET:
+            self.reached = self._take_reached(table, places_when_stopped)
+            return
         if status != Status.OPTIMAL:
             raise RuntimeError(
                 f"{self._policy.name}: the flow problem was left {status.name}"
                 f"{self._infeasibility(table)}"
             )
         self.arcs.take_flow(self._aggregators.inner.flow)
+
+    def _take_reached(self, table: TaskTable, places: bool) -> Int64:
+        """Where an unfinished flow takes tasks (as `reached`), if `places`."""
+        rows = np.flatnonzero(table.node_state != TaskNodeState.NONE)
+        reached = np.full(table.capacity, UNROUTED, np.int64)
+        self.unrouted = len(rows)
+        if not places:
+            return reached
+        _, last = self.solver.routed(table.node[rows])
+        rows, last = rows[last != NO_ARC], last[last != NO_ARC]
+        self.unrouted -= len(rows)
+        network, nodes, arcs = self.solver.snapshot()
+        before_sink = np.full(int(arcs.max(initial=0)) + 1, NO_NODE)
+        before_sink[arcs] = nodes[network.tail]
+        machine = np.full(int(nodes.max(initial=0)) + 1, UNSCHEDULED)
+        machine[self._machine_arcs.node] = np.arange(self._machines)
+        reached[rows] = machine[before_sink[last]]
+        return reached
 
     def _infeasibility(self, table: TaskTable) -> str:
         """Describe an INFEASIBLE solve: what the cut proves, and which tasks are on its side."""
@@ -548,10 +595,19 @@ class FlowGraph:
         )
         cost = base - self._progress_price(table, row, now_us)
         check_costs(self._policy, cost, "out of a task")
+        if not self._migration:
+            self._close_other_machines(row)
         arc = self.arcs.add_task_arcs(
             row, table.node[row], machine, self._machine_arcs.node[machine], cost
         )
         table.set_running_arc(row, arc, base)
+
+    def _close_other_machines(self, row: Int64) -> None:
+        """Leave tasks that begin to run only their running arc and the one to U_j."""
+        arc, arcs = self.arcs.arcs_of(row)
+        to_machines = arc[arcs.head != UNSCHEDULED]
+        self.solver.set_capacity(to_machines, np.zeros(len(to_machines), np.int64))
+        self.arcs.altered += len(to_machines)
 
     def _price_running_arcs(self, table: TaskTable, now_us: int) -> None:
         quantum = now_us // self._policy.progress_price.quantum_us

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
+from flowsolver.choices import AlgorithmChoice
 from schedulers.decision_clock import Counted
-from schedulers.flow.options import FlowOptions, options_with_policy
+from schedulers.flow.options import Algorithms, FlowOptions, options_with_policy
 from schedulers.flow.policies import registry as policies
 from schedulers.flow.scheduler import FlowScheduler
 from schedulers.interface import Capability, SchedulerEnvironment
@@ -32,6 +35,42 @@ class LoadSpreadingFlowOptions(FlowOptions):
     policy: str = "load_spreading"
 
 
+class FirmamentOptions(FlowOptions):
+    """Options of Firmament, with the settings of its paper (OSDI 2016; docs/firmament.md has each
+    with its source).
+
+    Attributes:
+        algorithm: Relaxation from scratch, with arc prioritisation (sections 6.1 and 5.3.1), races
+            incremental cost scaling with price refine, efficient task removal and the tuned alpha
+            (sections 6.2 and 5.3.2, footnote 3).
+        preemption, migration: Every round reconsiders what runs (sections 3.1 and 3.3).
+    """
+
+    of_policy = MappingProxyType({"may_wait": True})
+
+    algorithm: Algorithms = (
+        AlgorithmChoice("relaxation", from_scratch=True),
+        AlgorithmChoice("cost_scaling", alpha=9),
+    )
+    preemption: bool = True
+
+
+class QuincySchedulerOptions(FlowOptions):
+    """Options of Quincy, with the settings of its paper (SOSP 2009; docs/firmament.md has each with
+    its source).
+
+    Attributes:
+        algorithm: Cost scaling, from scratch in every round (section 4.3), with the alpha that
+            Firmament's paper says it has (footnote 3).
+        preemption, migration: On, as in the variant that the paper's conclusions rest on.
+    """
+
+    of_policy = MappingProxyType({"may_wait": True})
+
+    algorithm: Algorithms = (AlgorithmChoice("cost_scaling", from_scratch=True, alpha=2),)
+    preemption: bool = True
+
+
 def build(options: FlowOptions, environment: SchedulerEnvironment) -> FlowScheduler:
     """A flow scheduler with the policy that its options name."""
     policy = policies.get(options.policy).build(options, environment)
@@ -39,24 +78,28 @@ def build(options: FlowOptions, environment: SchedulerEnvironment) -> FlowSchedu
 
 
 def further_capabilities(options: FlowOptions) -> frozenset[Capability]:
-    return options.further_capabilities
+    """What these options give a flow scheduler besides CAPABILITIES."""
+    found = set(options.further_capabilities)
+    if len(options.algorithm) > 1:
+        found.add(Capability.RACES)
+        if not options.deterministic:
+            found.add(Capability.DEPENDS_ON_TIMING)
+    return frozenset(found)
 
 
-QUINCY = SchedulerSpec(
-    "quincy",
-    FlowOptions,
-    build,
-    default_decision=DECISION,
-    capabilities=CAPABILITIES,
-    further_capabilities=further_capabilities,
-    options_for=options_with_policy,
-)
-LOAD_SPREADING = SchedulerSpec(
-    "flow_load_spreading",
-    LoadSpreadingFlowOptions,
-    build,
-    default_decision=DECISION,
-    capabilities=CAPABILITIES,
-    further_capabilities=further_capabilities,
-    options_for=options_with_policy,
-)
+def _kind(name: str, options: type[FlowOptions]) -> SchedulerSpec:
+    return SchedulerSpec(
+        name,
+        options,
+        build,
+        default_decision=DECISION,
+        capabilities=CAPABILITIES,
+        further_capabilities=further_capabilities,
+        options_for=options_with_policy,
+    )
+
+
+FLOW = _kind("flow", FlowOptions)
+FIRMAMENT = _kind("firmament", FirmamentOptions)
+QUINCY = _kind("quincy", QuincySchedulerOptions)
+LOAD_SPREADING = _kind("flow_load_spreading", LoadSpreadingFlowOptions)

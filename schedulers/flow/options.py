@@ -3,15 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import lru_cache
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    create_model,
+)
+from pydantic.fields import FieldInfo
 
+from flowsolver.choices import AlgorithmChoice, algorithm_choices
 from schedulers.flow.policies import registry
 from schedulers.flow.policies.interface import TimePrice
 from schedulers.interface import Capability
 from schedulers.prices.registry import PriceOptions
+
+
+def _parsed(given: Any) -> tuple[AlgorithmChoice, ...]:
+    try:
+        return algorithm_choices(given)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def _as_written(racers: tuple[AlgorithmChoice, ...]) -> Any:
+    written = [
+        {
+            field.name: value
+            for field in fields(racer)
+            if (value := getattr(racer, field.name)) != field.default
+        }
+        for racer in racers
+    ]
+    short = [table["name"] if len(table) == 1 else table for table in written]
+    return short[0] if len(short) == 1 else short
+
+
+# An algorithm of the solver with its settings, or several, which race. In a file a name, or a table
+# { name = "cost_scaling", alpha = 9 }, or a list of them.
+Algorithms = Annotated[
+    tuple[AlgorithmChoice, ...], BeforeValidator(_parsed), PlainSerializer(_as_written)
+]
 
 
 class FlowOptions(PriceOptions):
@@ -23,8 +60,16 @@ class FlowOptions(PriceOptions):
     Attributes:
         policy: The name of the policy, which defines the arcs of the flow graph and their costs.
             Its own options stand beside these.
+        algorithm: The algorithm of the solver with its settings (flowsolver.AlgorithmChoice), or
+            several that race, each on a thread of its own.
+        deterministic: Whether the answer of a race is the one with the fewest counted operations,
+            which is the same in every run. If not, it is the first, and only live runs may have it.
         preemption: Whether running tasks stay in the graph, and may be evicted for others or to be
             placed better; an evicted task starts over.
+        migration: Whether a running task may be evicted to be placed on another machine. If not, it
+            stays or is evicted to wait. Has an effect with preemption.
+        max_operations: Counted operations of the solver after which a round ends (Firmament section
+            5.1). Tasks whose flow has not reached a machine by then keep their state.
         certify_every: Rounds between checks of the whole optimality certificate (what a round
             touched is checked in that round).
         repairs: Tasks per round, at most, that are placed one at a time because the flow cannot
@@ -33,11 +78,16 @@ class FlowOptions(PriceOptions):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     has_potentials: ClassVar[bool] = True
+    of_policy: ClassVar[Mapping[str, Any]] = {}  # defaults of options of a policy that has them
 
     policy: str = "quincy"
     wait_cost: int | None = Field(None, ge=0, le=1_000_000)
     wait_quantum_us: int | None = Field(None, ge=1)
+    algorithm: Algorithms = (AlgorithmChoice("incremental_ssp"),)
+    deterministic: bool = True
     preemption: bool = False
+    migration: bool = True
+    max_operations: int | None = Field(None, ge=1, le=1 << 62)
     certify_every: int = Field(64, ge=1)
     repairs: int = Field(64, ge=0)
 
@@ -73,4 +123,9 @@ def options_with_policy(of_kind: type[FlowOptions], given: Mapping[str, Any]) ->
 @lru_cache(maxsize=256)
 def _joined(of_kind: type[FlowOptions], of_policy: type[BaseModel]) -> type[FlowOptions]:
     bases: Any = (of_kind, of_policy)
-    return cast(type[FlowOptions], create_model(of_kind.__name__, __base__=bases))
+    changed: Any = {
+        name: (field.annotation, FieldInfo.merge_field_infos(field, default=default))
+        for name, default in of_kind.of_policy.items()
+        if (field := of_policy.model_fields.get(name)) is not None
+    }
+    return cast(type[FlowOptions], create_model(of_kind.__name__, __base__=bases, **changed))

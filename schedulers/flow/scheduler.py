@@ -17,10 +17,10 @@ from time import perf_counter_ns
 import numpy as np
 from numpy.typing import NDArray
 
-from flowsolver import Certificate
+from flowsolver import Certificate, FlowNetwork, IncrementalSolver
 from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.flow.extraction import fit_together, in_whole_gangs, place_singly
-from schedulers.flow.graph import FlowGraph
+from schedulers.flow.graph import UNROUTED, FlowGraph
 from schedulers.flow.machine_arcs import SlotPricing, SlotState
 from schedulers.flow.options import FlowOptions
 from schedulers.flow.policies.interface import MachineLoad, Policy
@@ -42,6 +42,9 @@ from shared_state.random import Stream
 from shared_state.tasks import NO_GANG, Int64, TaskBatch, fits
 from shared_state.view import ClusterView
 
+# Algorithms whose flow is feasible when they are stopped, but for units without a way. The others
+# give a flow when they are done (Firmament, Table 2).
+PLACES_WHEN_STOPPED = frozenset({"cost_scaling", "cycle_cancelling", "network_simplex"})
 _RUNNING = (ChangeKind.COMMITTED, ChangeKind.ADOPTED)
 
 
@@ -70,7 +73,16 @@ class FlowScheduler:
             policy = pricing.policy
         self._policy = policy
         self._prices_are_paid = pricing is not None and options.price_mode is PriceMode.PAID
-        self.graph = FlowGraph(policy, machines, options.preemption, pricing)
+        racers = options.algorithm
+        self.graph = FlowGraph(
+            policy,
+            machines,
+            options.preemption,
+            pricing,
+            migration=options.migration,
+            solver=IncrementalSolver(FlowNetwork(), racers, deterministic=options.deterministic),
+        )
+        self._places_when_stopped = racers[0].name in PLACES_WHEN_STOPPED
         self._typical = FlowUnit(dimensions)
         self._total = np.zeros(machines, np.int64)  # units an empty machine holds
         self._limit = environment.cell.limit
@@ -102,14 +114,15 @@ class FlowScheduler:
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         begin_ns = perf_counter_ns()
+        self._rounds += 1
         self.table.offer(tasks)
         load = self._load(view)
         slots = self._price_slots(tasks, view, load, context.now_us)
         self.graph.update(self.table, load, context.now_us, context.stream, slots)
         graph_ns = perf_counter_ns()
-        self.graph.solve(self.table)
-        certificate = self._certify()
-        if self._learner is not None:
+        self.graph.solve(self.table, self._options.max_operations, self._places_when_stopped)
+        certificate = self._certify() if self.graph.reached is None else None
+        if self._learner is not None and certificate is not None:
             self._learner.learn_potentials(*self.graph.potentials(), context.now_us)
         solve_ns = perf_counter_ns()
         row, machine, evict, figures = self._extract(view, context)
@@ -125,6 +138,7 @@ class FlowScheduler:
             "arcs_scanned": self.work.scanned,
             "nodes": self.graph.solver.num_nodes,
             "arcs": self.graph.solver.num_arcs,
+            "unrouted": self.graph.unrouted,
         }
         return Plan(
             task=claims.task,
@@ -175,7 +189,6 @@ class FlowScheduler:
 
     def _certify(self) -> Certificate:
         """Prove the round's flow optimal."""
-        self._rounds += 1
         certificate = self.graph.certificate(whole=self._rounds % self._options.certify_every == 0)
         if not certificate.ok:
             raise RuntimeError(
@@ -183,12 +196,12 @@ class FlowScheduler:
             )
         return certificate
 
-    def _count(self, certificate: Certificate, figures: dict[str, int]) -> RoundWork:
+    def _count(self, certificate: Certificate | None, figures: dict[str, int]) -> RoundWork:
         graph, solve, machines = self.graph, self.graph.work, self._cell.machines
         size = graph.size
         removed = self._size + graph.arcs.added - size
         self._size = size
-        certified = certificate.arcs_checked
+        certified = 0 if certificate is None else certificate.arcs_checked
         touched = (
             graph.arcs.added
             + removed
@@ -224,10 +237,14 @@ class FlowScheduler:
         Moves the tasks' states on."""
         table = self.table
         waiting = table.waiting()
-        row, head = self.graph.arcs.sent(waiting)
-        if self._options.preemption:
+        ended_early = self.graph.reached is not None
+        if self.graph.reached is not None:
+            row, machine, migrated, preempted, free = self._take_reached(self.graph.reached, view)
+        elif self._options.preemption:
+            row, head = self.graph.arcs.sent(waiting)
             machine, migrated, preempted, free = self._move_running(row, head, view, context)
         else:
+            row, head = self.graph.arcs.sent(waiting)
             machine = self.graph.placements(table, row, head, NONE, view, context.stream)
             migrated, preempted, free = NONE, NONE, view.free
         fit = fit_together(table.batch(row), machine, free)
@@ -235,11 +252,13 @@ class FlowScheduler:
         if oversubscribed:
             row, machine = row[fit], machine[fit]
         tried = repaired = 0
-        if not self._typical.exact:
+        if not self._typical.exact and not ended_early:
             row, machine, tried, repaired = self._repair(waiting, row, machine, free, context)
         whole = in_whole_gangs(table.gangs(row), table.gangs(waiting))
         held_back = len(row) - int(np.count_nonzero(whole))
-        if held_back:
+        if held_back and ended_early:
+            row, machine = row[whole], machine[whole]
+        elif held_back:
             row, machine, more_tried, more = self._without_torn(
                 waiting, row[whole], machine[whole], free, context
             )
@@ -286,13 +305,32 @@ class FlowScheduler:
         )
         machine, moved_to[on] = found[: len(row)], found[len(row) :]
         differs = moved_to != table.machine[moved]
-        moved, moved_to = moved[differs], moved_to[differs]
+        return machine, *self._moved(moved[differs], moved_to[differs], view)
+
+    def _moved(
+        self, moved: Int64, moved_to: Int64, view: ClusterView
+    ) -> tuple[Int64, Int64, Int64]:
+        """Of running tasks (rows, int64[n]) that go to other machines, or to UNSCHEDULED: those
+        that are placed, those that would wait, and what is free without both, int64[M, R]."""
         free = view.free
         if len(moved):
             free = free.copy()
-            np.add.at(free, table.machine[moved], table.request[moved])
+            np.add.at(free, self.table.machine[moved], self.table.request[moved])
         waits = moved_to == UNSCHEDULED
-        return machine, moved[~waits], moved[waits], free
+        return moved[~waits], moved[waits], free
+
+    def _take_reached(
+        self, reached: Int64, view: ClusterView
+    ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+        """The tasks that an unfinished flow places (row, machine: int64[n]), and the running ones
+        that it moves, as _moved()."""
+        table = self.table
+        row = table.waiting()
+        row = row[reached[row] >= 0]
+        running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
+        goes = (reached[running] != UNROUTED) & (reached[running] != table.machine[running])
+        moved = running[goes]
+        return row, reached[row], *self._moved(moved, reached[moved], view)
 
     def _repair(
         self, waiting: Int64, row: Int64, machine: Int64, free: Int64, context: PlanContext
@@ -390,6 +428,8 @@ class FlowScheduler:
         """Whether the flow leaves these waiting tasks unplaced although any place costs less than
         waiting does, but for the price of its slot: bool[n]."""
         tasks = self.table.batch(row)
+        if self.graph.reached is not None:
+            return np.zeros(len(row), bool)
         unplaced = self.graph.arcs.destination(row) == UNSCHEDULED
         waits: NDArray[np.bool_] = unplaced & (
             self._policy.cost_anywhere(tasks) < self.graph.wait_cost(tasks, now_us)

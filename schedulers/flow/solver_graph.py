@@ -175,10 +175,12 @@ class SolverGraph:
 
     Arcs out of aggregators are never removed. Several of the solver's may stand for one row of the
     graph's table of them (graph.InnerArcs).
+
+    solver: An empty one; None: one of the solver's default algorithm.
     """
 
-    def __init__(self) -> None:
-        self.solver = IncrementalSolver(FlowNetwork())
+    def __init__(self, solver: IncrementalSolver | None = None) -> None:
+        self.solver = IncrementalSolver(FlowNetwork()) if solver is None else solver
         self._arcs = _native.FlowArcs()
         self.added = 0
         self.altered = 0

@@ -1,4 +1,5 @@
-// Solvers of one network that all get the same changes: one for every algorithm, and races. Each
+// Solvers of one network that all get the same changes: one for every algorithm, some with other
+// settings, and races. Each
 // resolve must end as a certified solve from scratch does.
 #pragma once
 
@@ -17,6 +18,9 @@ class Ensemble {
   explicit Ensemble(const Network& network) {
     for (const Algorithm& algorithm : algorithms())
       solvers_.push_back(std::make_unique<IncrementalSolver>(network, algorithm));
+    for (const Algorithm& algorithm : variants())
+      solvers_.push_back(std::make_unique<IncrementalSolver>(network, algorithm));
+    add_race({&variants().back(), find_algorithm("cost_scaling")}, WinnerRule::kFewestOperations);
   }
 
   void add_race(const std::vector<const Algorithm*>& racers, WinnerRule winner_rule) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "certificate.hpp"
 #include "changing_network.hpp"
@@ -19,6 +21,21 @@ inline void add_arc(Network& network, NodeId tail, NodeId head, std::int64_t cap
   network.head.push_back(head);
   network.capacity.push_back(capacity);
   network.cost.push_back(cost);
+}
+
+// Algorithms with other settings than the defaults.
+inline std::span<const Algorithm> variants() {
+  static const std::vector<Algorithm> all = [] {
+    const Algorithm &scaling = *find_algorithm("cost_scaling"),
+                    &relaxation = *find_algorithm("relaxation");
+    return std::vector<Algorithm>{
+        configured(scaling, {.alpha = 9, .task_removal = false}),
+        configured(scaling, {.alpha = 2, .price_refine = false}),
+        configured(relaxation, {.arc_prioritisation = false}),
+        configured(relaxation, {.from_scratch = true}),
+    };
+  }();
+  return all;
 }
 
 // A small network whose supplies sum to zero, feasible or not.

@@ -1,23 +1,27 @@
-"""Every algorithm under random changes: `resolve` always answers as a solve from scratch does."""
+"""Every algorithm and setting under random changes: `resolve` ends as a solve from scratch does."""
 
 import numpy as np
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from flowsolver import IncrementalSolver, Status, algorithms
+from tests.fixtures.algorithm_variants import VARIANTS
 from tests.fixtures.examples import examples
 from tests.fixtures.network_strategies import networks, shaped_networks
 from tests.fixtures.networks import WIDE, ortools_answer
 
+EVERY_ALGORITHM = {name: name for name in algorithms()} | VARIANTS
+
 
 class Ensemble:
-    """A solver per algorithm. A method called on the ensemble is called on each; all must return
-    the same.
+    """A solver per algorithm, and with other settings. A method called on the ensemble is called on
+    each; all must return the same.
     """
 
     def __init__(self, network):
         self.solvers = {
-            algorithm: IncrementalSolver(network, algorithm) for algorithm in algorithms()
+            name: IncrementalSolver(network, choices, deterministic=True)
+            for name, choices in EVERY_ALGORITHM.items()
         }
         self.first = next(iter(self.solvers.values()))
         self.known = {algorithm: solver.flow() for algorithm, solver in self.solvers.items()}

@@ -1,9 +1,10 @@
-"""Every algorithm against OR-tools on thousands of small random networks."""
+"""Every algorithm, with all settings, against OR-tools on thousands of small random networks."""
 
 import numpy as np
 from hypothesis import event, given
 
 from flowsolver import algorithms, parse_dimacs, solve, write_dimacs
+from tests.fixtures.algorithm_variants import VARIANTS
 from tests.fixtures.examples import examples
 from tests.fixtures.network_strategies import networks, shaped_networks, unit_source_networks
 from tests.fixtures.networks import ortools_answer, violations
@@ -16,8 +17,8 @@ def check_all_algorithms(network):
     expected = ortools_answer(network)
     event(expected[0].name)
     wrong = {
-        algorithm: violations(network, solve(network, algorithm), expected)
-        for algorithm in algorithms()
+        name: violations(network, solve(network, choices, deterministic=True), expected)
+        for name, choices in ({name: name for name in algorithms()} | VARIANTS).items()
     }
     assert {algorithm: what for algorithm, what in wrong.items() if what} == {}
 

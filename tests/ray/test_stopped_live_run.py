@@ -25,7 +25,7 @@ pytestmark = pytest.mark.ray
 MAIN = "experiments.parsync_vs_flow"
 CONFIG = LIVE + workload_toml(200, 30.0)
 UNDER_WAY = 50_000  # bytes of the cell's log, after some tenths of a second
-ARMS = arm_toml("ParSync") + arm_toml("Flow", "flow", "quincy", 1, "state_aligned")
+ARMS = arm_toml("ParSync") + arm_toml("Flow", "flow", "flow", 1, "state_aligned")
 
 
 @pytest.fixture

@@ -232,7 +232,7 @@ def test_tasks_that_wait_for_a_refresh_are_told_as_the_run_ends() -> None:
 
 @pytest.mark.usefixtures("example")
 def test_schedulers_that_keep_their_rejected_tasks_are_refused() -> None:
-    schedulers = group("quincy", 1).model_copy(
+    schedulers = group("flow", 1).model_copy(
         update={"protocol": ProtocolChoice.model_validate({"kind": KIND, **GAP})}
     )
     with pytest.raises(ValidationError, match="its kind of scheduler keeps rejected tasks itself"):

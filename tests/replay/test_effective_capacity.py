@@ -63,7 +63,7 @@ def test_tasks_that_a_flow_scheduler_keeps_take_time_only_if_they_are_charged() 
     """In a cell with more load than it holds, every round has kept tasks."""
     crowded = WORKLOAD.model_copy(update={"load_percent": (130,)})
     free, charged = (
-        capacity_of(flow_group(SCALE, "quincy", 1, "state_aligned", time), crowded)
+        capacity_of(flow_group(SCALE, "flow", 1, "state_aligned", time), crowded)
         for time in (ModelledTime(task_us=50), ModelledTime(task_us=50, charges_kept=True))
     )
     assert 10_000 < free <= 20_000, "a task takes 50 us once; some of the phase's wait at its end"

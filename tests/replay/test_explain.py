@@ -70,7 +70,7 @@ name = "Shared"
 partitions = 4
 {group_toml("parsync", "random", 3, PARSYNC, f"share = 0.5{SLOW}")}
 {group_toml("omega", "randomized_first_fit", 2, OMEGA, f"share = 0.25{SLOW}")}
-{group_toml("flow", "quincy", 1, ALIGNED, PREEMPTING)}
+{group_toml("flow", "flow", 1, ALIGNED, PREEMPTING)}
 
 [[arms]]
 name = "Alone"

@@ -48,7 +48,7 @@ RANDOM = {
     "decision": ModelledTime(task_us=700, scan_cost=0.05),
     "strategy": "quality_first",
 }
-FLOW = {"kind": "quincy", "count": 1, "decision": CountedTime()}
+FLOW = {"kind": "flow", "count": 1, "decision": CountedTime()}
 
 
 @cache
@@ -163,7 +163,7 @@ ARMS = {
         "diff_block",
         group(losers="requeue", requeue_s=0.01, attempts_max=3, attempts_max_unplaced=2),
     ),
-    "with evictions": arm("state_aligned", group("quincy", 2, options={"preemption": True})),
+    "with evictions": arm("state_aligned", group("flow", 2, options={"preemption": True})),
     "locks": locking_arm(locking_group()),
 }
 

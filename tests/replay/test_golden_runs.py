@@ -63,7 +63,7 @@ GANGS = OPTIONS.model_copy(update={"load_percent": (60, 130, 20), "gang_permille
 group = partial(make_group, head_of_line_s=0)  # strict order, as when they were written down
 QUALITY = group(strategy="quality_first")
 ADAPTIVE = group(strategy="adaptive", tau_s=0.02)
-FLOW = group("quincy", 1, name="flow", share=0.25, cut_at_sync=False)
+FLOW = group("flow", 1, name="flow", share=0.25, cut_at_sync=False)
 OMEGA = group(
     losers="requeue", requeue_s=0.03, conflict_check="sequence_number", commit_pipelining=False
 )
@@ -152,7 +152,7 @@ VIRTUAL: dict[str, tuple[Callable[[], Workload], ArmConfig, int]] = {
     ),
     "preemption": (
         synthetic(),
-        arm("state_aligned", group("quincy", 2, options={"preemption": True})),
+        arm("state_aligned", group("flow", 2, options={"preemption": True})),
         0,
     ),
     "load spreading by flow": (

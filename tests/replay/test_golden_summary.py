@@ -68,9 +68,7 @@ CONFIG = RunConfig(
     arms=(
         named("adaptive", arm("diff_block", tearing(strategy="adaptive", tau_s=0.02))),
         named("omega", arm("every_attempt", tearing(losers="requeue", requeue_s=0.03))),
-        named(
-            "mix", arm("state_aligned", tearing("quincy", 1, name="flow", share=0.25), tearing())
-        ),
+        named("mix", arm("state_aligned", tearing("flow", 1, name="flow", share=0.25), tearing())),
     ),
     settle_s=0.2,
     drain_s=0.05,
@@ -112,7 +110,7 @@ def further() -> dict[str, RunConfig]:
                     group(
                         options={**SHARED_DEMAND, "price_mode": "paid", "patience_by_price": True}
                     ),
-                    group("quincy", 1, share=0.3, options=SHARED_DEMAND),
+                    group("flow", 1, share=0.3, options=SHARED_DEMAND),
                 ),
             ),
             drain_s=0.0,

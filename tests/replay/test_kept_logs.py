@@ -92,7 +92,7 @@ def mixed_cell() -> ArmConfig:
             conflict_check="sequence_number",
         ),
         group(
-            "quincy",
+            "flow",
             1,
             name="flow",
             sync="state_aligned",

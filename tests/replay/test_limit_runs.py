@@ -106,7 +106,7 @@ def test_both_limits_hold_for_each_scheduler_of_a_group() -> None:
     assert jobs == 4 and (held <= capacity // 5).all()
 
 
-@pytest.mark.parametrize("kind", ["quincy", "mapreduce"])
+@pytest.mark.parametrize("kind", ["flow", "mapreduce"])
 def test_kinds_that_keep_waiting_tasks_can_limit_their_jobs(kind: str) -> None:
     decision = modelled(100, 10.0)
     assert (
@@ -124,9 +124,9 @@ def test_limits_that_cannot_be_kept_are_refused() -> None:
         check_protocols(changed(arm, groups=groups, quotas=quotas))
 
     check("random", hold_max=0.5, jobs_max=2)
-    check("quincy", jobs_max=2)
+    check("flow", jobs_max=2)
     with pytest.raises(AgoraError, match=r"group 'quincy': hold_max: .* keeps the tasks that wait"):
-        check("quincy", hold_max=0.5)
+        check("flow", hold_max=0.5)
     quotas = QuotaSpec(groups=(QuotaGroup(name="all"),))
     for limits in ({"hold_max": 0.5}, {"jobs_max": 2}):
         with pytest.raises(AgoraError, match="with these options does not obey them"):

@@ -35,7 +35,7 @@ from tests.replay.test_virtual_runs import ARMS
 SETTLE_US, SEED = 50_000, 3
 PREEMPTING = arm(
     "state_aligned",
-    group("quincy", 1, options={"preemption": True}, commit_mode="all_or_nothing"),
+    group("flow", 1, options={"preemption": True}, commit_mode="all_or_nothing"),
     group(count=2),
 )
 COMPARED = ("aligned quality-first", "single partitions, freed at once", "omega", "mix with flow")

@@ -117,7 +117,7 @@ def test_the_page_holds_every_arm_section_and_figure_and_loads_nothing(run: Path
         assert f'<figure id="{figure.name}">' in text, figure.name
         assert figure.title in shown
     # the mix has seven greedy schedulers and one flow scheduler
-    for scheduler in ("greedy-6", "firmament-0"):
+    for scheduler in ("greedy-6", "flow-0"):
         assert scheduler in shown
     assert "This run is partial: stopped by Ctrl-C" in shown
     assert "parsync" in shown and "[cell]" in shown

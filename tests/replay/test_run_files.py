@@ -61,7 +61,7 @@ no_preference_permille = 200
 [[arms]]
 name = "Flow and Omega"
 partitions = 4
-{group_toml("flow", "quincy", 1, ALIGNED, COUNTED)}
+{group_toml("flow", "flow", 1, ALIGNED, COUNTED)}
 {group_toml("omega", "randomized_first_fit", 2, OMEGA, "share = 0.5")}
 """
 

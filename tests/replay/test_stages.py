@@ -48,7 +48,7 @@ CONFIG = RunConfig.model_validate(
         "settle_s": 0.1,
         "drain_s": 2.0,
         "workload": WorkloadConfig.of("synthetic", WORKLOAD),
-        "arms": (named("greedy", group()), named("flow", group("quincy", 1))),
+        "arms": (named("greedy", group()), named("flow", group("flow", 1))),
     }
 )
 

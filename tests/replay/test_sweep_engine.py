@@ -337,7 +337,7 @@ def test_each_run_in_virtual_time_is_expected_once() -> None:
 def test_the_expected_time_grows_with_the_work() -> None:
     small = make_workload(RUN, 1)
     large = make_workload(changed(RUN, workload__machines=400), 1)
-    flow = config(arm_toml("flow", kind="quincy")).arms[0]
+    flow = config(arm_toml("flow", kind="flow")).arms[0]
     plain = expected_run_s(RUN.arms[0], small, None)
     assert plain < expected_run_s(flow, small, None) < expected_run_s(flow, large, None)
     assert plain < expected_run_s(RUN.arms[0], small, small)

@@ -82,7 +82,7 @@ CASES = {
     "gang, quota": Case(gang(6, 2), Unplaceable.ABOVE_QUOTA, quotas=QUOTAS),
     "task, constraint": Case(task(6, allowed=(0, 1)), Unplaceable.CONSTRAINED),
     "task, constraint, flow": Case(
-        task(6, allowed=(0, 1)), Unplaceable.CONSTRAINED, {**FLOW, "kind": "quincy"}
+        task(6, allowed=(0, 1)), Unplaceable.CONSTRAINED, {**FLOW, "kind": "flow"}
     ),
     "task, constraint, locking": Case(task(6, allowed=(0, 1)), Unplaceable.CONSTRAINED, LOCKING),
     "task, larger than the cell's": Case(task(9), Unplaceable.LARGER_THAN_EVERY_MACHINE),
@@ -143,7 +143,7 @@ def test_a_task_whose_machine_is_lost_for_good_is_sorted_out(protocol: dict[str,
     assert tables["unplaceable"][0]["abandoned"].tolist() == [Unplaceable.NO_MACHINE]
 
 
-@pytest.mark.parametrize("kind", ["flow_load_spreading", "quincy"])
+@pytest.mark.parametrize("kind", ["flow_load_spreading", "flow"])
 def test_a_gang_without_room_keeps_no_other_from_a_flow_scheduler(kind: str) -> None:
     """It waits as one machine goes down for good. The flow would start some of its tasks, and gives
     their places to those that come after it."""

@@ -59,7 +59,7 @@ ARMS = {
         ),
     ),
     "every attempt, losers at once": arm("every_attempt", group(strategy="quality_first")),
-    "every attempt, flow": arm("every_attempt", group("quincy", 1)),
+    "every attempt, flow": arm("every_attempt", group("flow", 1)),
     "all or nothing": arm(
         "diff_block", group(commit_mode="all_or_nothing", losers="requeue", requeue_s=0.02)
     ),
@@ -85,7 +85,7 @@ ARMS = {
     "shared demand": arm(
         "diff_block",
         group("random", 2, options=SHARED),
-        group("quincy", 1, options=SHARED),
+        group("flow", 1, options=SHARED),
         group("first_fit", 1),
     ),
     "every attempt, shared demand": arm("every_attempt", group(options=SHARED)),
@@ -94,16 +94,16 @@ ARMS = {
     ),
     "patient flow": arm(
         "state_aligned",
-        group("quincy", 1, min_retry_interval_s=0.005, options={"patience_s": 0.02}),
+        group("flow", 1, min_retry_interval_s=0.005, options={"patience_s": 0.02}),
     ),
-    "flow": arm("state_aligned", group("quincy", 1)),
+    "flow": arm("state_aligned", group("flow", 1)),
     "locks on two partitions": locking_arm(locking_group(locked_partitions=2, hold_s=0.001)),
     "locks on all partitions": locking_arm(locking_group("preferred_first", 3)),
     "locks beside optimists": locking_arm(
         locking_group(count=2, locked_partitions=1), group(count=2)
     ),
     "mix with flow": arm(
-        "diff_block", group(strategy="adaptive", share=0.75), group("quincy", 1, share=0.25)
+        "diff_block", group(strategy="adaptive", share=0.75), group("flow", 1, share=0.25)
     ),
 }
 
@@ -288,7 +288,7 @@ def test_the_mixed_cell_holds_what_it_says(mixed: RunConfig) -> None:
     )
     assert options["adaptive"].strategy == "adaptive"
     assert groups["adaptive"].protocol.gap_us != groups["staggered"].protocol.gap_us
-    assert {groups["quincy"].kind, groups["spreading"].kind} == {"quincy", "flow_load_spreading"}
+    assert {groups["quincy"].kind, groups["spreading"].kind} == {"flow", "flow_load_spreading"}
 
 
 @pytest.mark.parametrize("message_us", [0, 500])

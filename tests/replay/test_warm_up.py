@@ -79,7 +79,7 @@ def state_and_continuation(
 
 
 @pytest.mark.parametrize(
-    "one", [GREEDY, arm("state_aligned", group("quincy", 1))], ids=["greedy", "flow"]
+    "one", [GREEDY, arm("state_aligned", group("flow", 1))], ids=["greedy", "flow"]
 )
 def test_what_runs_at_the_end_of_a_warm_up_is_handed_over(one: ArmConfig) -> None:
     before = warm_up(SMALL, 1)

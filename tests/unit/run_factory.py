@@ -67,7 +67,7 @@ def measured(seed: int, character: Character, step_us: int) -> RunMetrics:
     greedy = AGENTS - character.flow_agents
     groups = [
         Group("greedy", tuple(range(greedy))),
-        Group("firmament", tuple(range(greedy, AGENTS))),
+        Group("flow", tuple(range(greedy, AGENTS))),
     ]
     metrics = RunMetrics(
         RunFrame(
@@ -89,7 +89,7 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
     metrics = measured(seed, character, step_us)
     rng = np.random.default_rng(seed)
     flow = character.flow_agents
-    kinds = [("greedy", "weighted_sampling", AGENTS - flow), ("firmament", "firmament", flow)]
+    kinds = [("greedy", "weighted_sampling", AGENTS - flow), ("flow", "flow", flow)]
     return ArmResult(
         name=name,
         runtime="virtual",

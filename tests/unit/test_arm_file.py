@@ -26,7 +26,7 @@ from tests.fixtures.changed import changed
 from tests.fixtures.live_runs import mixed_arm, small_arm
 
 DEMO = demo_scale(quick=False)
-ARMS = [*default_arms(DEMO), mix_arm("latency_first=8,firmament=1", paper_scale())]
+ARMS = [*default_arms(DEMO), mix_arm("latency_first=8,flow=1", paper_scale())]
 
 
 @pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
@@ -135,6 +135,22 @@ def test_an_arm_of_the_former_format_is_read(tmp_path: Path) -> None:
         read_arm(tmp_path)
 
 
+def test_kinds_of_format_3_have_their_names_of_now(tmp_path: Path) -> None:
+    """`quincy` and `firmament` were one kind, which is `flow` now; the number says so."""
+    seeded = default_arms(DEMO)[0].seeded(1, 1000, 100_000, live=False)
+    content = ArmFile(arm=seeded, workload="w").model_dump(mode="json")
+    (group,) = content["arm"]["groups"]
+    kinds = {"random": "random", "quincy": "flow", "firmament": "flow"}
+    content["arm"]["groups"] = [
+        {**group, "name": kind, "kind": kind, "count": 1, "decision": {"clock": "counted"}}
+        for kind in kinds
+    ]
+    for number, expected in ((3, kinds), (4, {kind: kind for kind in kinds})):
+        (tmp_path / ARM_FILE).write_text(json.dumps({**content, "format": number}))
+        read = read_arm(tmp_path).arm
+        assert {one.name: one.kind for one in read.groups} == expected
+
+
 VIRTUAL = InVirtualTime(drain_us=1, message_us=0)
 
 
@@ -143,7 +159,7 @@ def group(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]]
 
 
 FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
-    "format": (lambda c: c.update(format=99), "field format: expected 3"),
+    "format": (lambda c: c.update(format=99), "field format: expected 4"),
     "arm": (lambda c: c.update(arm=[]), "arm: Input should be a valid dictionary"),
     "workload": (lambda c: c.update(workload=3), "workload: Input should be a valid string"),
     "virtual": (lambda c: c.update(virtual={"drain_us": 1}), "virtual.message_us: Field required"),

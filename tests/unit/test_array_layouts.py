@@ -292,7 +292,7 @@ CONFIG = validated(
             for kind, protocol in (
                 ("preempting", OPTIMISTIC),
                 ("best_fit", {**OPTIMISTIC, "sync": "diff_block"}),
-                ("firmament", OPTIMISTIC),
+                ("flow", OPTIMISTIC),
                 ("random", {"kind": "locking"}),
             )
         ],

@@ -63,7 +63,7 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         (FLOW,
          FLOW[:-1] + ', { name = "b", kind = "random", count = 1, share = 1.0, ' + PROTOCOL + " }]",
          "leave nothing for group 'flow'"),
-        ('"quincy"', '"quincy", task_class = "service"',
+        ('"flow"', '"flow", task_class = "service"',
          "arm 'Flow': mix: the shares of batch jobs sum to 0"),
         ("count = 4", "count = 0", "arms.0.groups.0.count: "),
         ("count = 4", "count = 8",

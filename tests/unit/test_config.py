@@ -105,7 +105,7 @@ def test_the_flow_scheduler_counts_in_n_and_owns_a_quarter() -> None:
 
 
 def test_a_mix_shares_in_proportion_to_counts() -> None:
-    arm = mix_arm("latency_first=8, quality_first=4,firmament=1", demo_scale(quick=False))
+    arm = mix_arm("latency_first=8, quality_first=4,flow=1", demo_scale(quick=False))
     assert [group.count for group in arm.groups] == [8, 4, 1]
     assert sum(arm.shares_permille()) == 1000
     assert arm.shares_permille()[0] == 8000 // 13
@@ -246,7 +246,7 @@ def test_run_config_defaults_are_the_demo() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"), [("quincy", {}), ("random", {"patience_s": 0.1})], ids=["flow", "patient"]
+    ("kind", "options"), [("flow", {}), ("random", {"patience_s": 0.1})], ids=["flow", "patient"]
 )
 def test_losers_of_kinds_that_keep_waiting_tasks_cannot_pause(
     kind: str, options: dict[str, float]
@@ -372,10 +372,10 @@ def test_what_makes_no_sense_is_refused(changes: dict, says: str) -> None:
 
 
 def test_schedulers_that_cannot_obey_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    keeps = [{"name": "flow", "kind": "quincy", "count": 1, "protocol": PARSYNC}]
+    keeps = [{"name": "flow", "kind": "flow", "count": 1, "protocol": PARSYNC}]
     given = tree()
     given["arms"][0]["groups"] = keeps
-    with pytest.raises(AgoraError, match=r"group 'flow': quotas: a scheduler of kind 'quincy'"):
+    with pytest.raises(AgoraError, match=r"group 'flow': quotas: a scheduler of kind 'flow'"):
         validated(given, "test")
     spec = validated(tree(), "test").arms[0].seeded(1, 1, 1, live=False)
     check_protocols(spec)
@@ -503,10 +503,10 @@ def test_a_file_is_known_in_the_block_only(tmp_path, form):
     with registered([form.format(file=file)]) as kinds:
         assert kinds == ("mine",)
         assert registry.get("mine").kind == "mine"
-        assert "first_fit" in registry.names()
+        assert "first_fit" in registry.kinds()
         assert sys.path[: len(path)] == path  # it hides no other module
     assert sys.path == path
-    assert "mine" not in registry.names()
+    assert "mine" not in registry.kinds()
 
 
 def test_a_package_in_the_working_directory(tmp_path, monkeypatch):

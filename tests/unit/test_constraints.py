@@ -118,8 +118,8 @@ def test_a_constraint_that_lists_nothing_is_no_workload() -> None:
     [
         ("randomized_first_fit", {}),
         ("load_spreading", {"patience_s": 5.0}),
-        ("quincy", {}),
-        ("quincy", {"max_task_arcs": 100}),
+        ("flow", {}),
+        ("flow", {"max_task_arcs": 100}),
     ],
 )
 def test_no_task_of_a_run_is_where_it_may_not_be(kind: str, options: dict[str, Any]) -> None:
@@ -138,7 +138,7 @@ def test_no_task_of_a_run_is_where_it_may_not_be(kind: str, options: dict[str, A
     [
         ("flow_load_spreading", {}, "load_spreading"),
         ("random", {"prices": "implied"}, "slot prices"),
-        ("quincy", {"prices": "implied"}, "slot prices"),
+        ("flow", {"prices": "implied"}, "slot prices"),
     ],
 )
 def test_kinds_that_ignore_constraints_are_refused(

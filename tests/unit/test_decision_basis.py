@@ -85,7 +85,7 @@ def test_the_main_comparison_has_one_capacity_and_one_class_of_own_speed() -> No
 
 
 def test_a_mix_is_given_capacity_in_proportion_to_its_jobs() -> None:
-    for text in ("latency_first=4", "latency_first=2,quincy=1", "random=3,adaptive=7"):
+    for text in ("latency_first=4", "latency_first=2,flow=1", "random=3,adaptive=7"):
         found = decision_basis(mix_arm(text, SCALE), OUTLINE, 500)
         assert found.kind is BasisKind.EQUAL_CAPACITY, text
         assert found.capacity == pytest.approx(2, rel=0.002), text

@@ -22,7 +22,7 @@ from schedulers.flow.extraction import fit_together
 from tests.greedy_world import catalog_of, cell_of, tasks_of
 
 LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
-KINDS = ["preempting", "random", "quincy", "load_spreading"]
+KINDS = ["preempting", "random", "flow", "load_spreading"]
 OPTIMISTIC = {"kind": "optimistic", "sync": "state_aligned", "gap_s": 0.05}
 CONFIG = validated(
     {

@@ -276,11 +276,11 @@ def test_paid_prices_beyond_the_range_are_refused() -> None:
 
 @pytest.mark.parametrize("mode", [{"price_mode": "tie"}, {"price_mode": "paid"}])
 @pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("kind", ["quincy", "flow_load_spreading"])
+@pytest.mark.parametrize("kind", ["flow", "flow_load_spreading"])
 def test_priced_flow_schedulers_conform(kind: str, mode: dict[str, object], scope: str) -> None:
     """Any three of kind, mode, scope and preemption are seen together."""
     options = {"prices": "implied", "price_scope": scope, "certify_every": 1, **mode}
-    preemption = (kind == "quincy") ^ (scope == "all") ^ (mode["price_mode"] == "paid")
+    preemption = (kind == "flow") ^ (scope == "all") ^ (mode["price_mode"] == "paid")
     check_conformance(registry.get(kind), {**options, "preemption": preemption})
 
 
@@ -314,7 +314,7 @@ def test_estimators_learn_what_one_more_slot_would_save(options: dict[str, objec
 @pytest.mark.parametrize("preemption", [False, True])
 def test_schedulers_whose_prices_rest_on_potentials_conform(preemption: bool) -> None:
     options = {"prices": "potentials", "preemption": preemption, "certify_every": 1}
-    check_conformance(registry.get("quincy"), options)
+    check_conformance(registry.get("flow"), options)
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_schedulers_whose_prices_rest_on_potentials_conform(preemption: bool) ->
         ({"prices": "lowest"}, "unknown kind of slot prices 'lowest'"),
     ],
 )
-@pytest.mark.parametrize("kind", ["quincy", "flow_load_spreading"])
+@pytest.mark.parametrize("kind", ["flow", "flow_load_spreading"])
 def test_wrong_options_are_refused(kind: str, options: dict[str, object], says: str) -> None:
     with pytest.raises(AgoraError, match=says) as refused:
         registry.get(kind).parse_options(options)

@@ -45,7 +45,7 @@ def test_a_graph_without_a_way_out_names_the_tasks_that_cannot_leave() -> None:
     world.offer(tasks_of(np.arange(3)))
     solve = scheduler.graph.solve
 
-    def solve_without_arcs_of_the_second(table: TaskTable) -> None:
+    def solve_without_arcs_of_the_second(table: TaskTable, *budget: object) -> None:
         solver = scheduler.graph.solver
         network, nodes, arcs = solver.snapshot()
         node = table.node[table.rows(np.array([1]))]
@@ -330,7 +330,7 @@ def test_nothing_is_left_behind_when_all_tasks_have_gone(preemption: bool) -> No
     assert set(sizes) == {(1 + 6 + 1 + 2, 6 + 2 + 6, 0)}  # sink, machines, X, racks and their arcs
 
 
-@pytest.mark.parametrize("kind", ["quincy", "flow_load_spreading"])
+@pytest.mark.parametrize("kind", ["flow", "flow_load_spreading"])
 def test_kinds_conform_under_preemption_too(kind: str) -> None:
     check_conformance(registry.get(kind), {"preemption": True, "certify_every": 1})
 

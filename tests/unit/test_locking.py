@@ -116,7 +116,7 @@ def test_a_lock_for_the_agent_before_a_restart_is_dropped() -> None:
     ("options", "kind", "says"),
     [
         ({"locked_partitions": 7}, "random", "locked_partitions: expected at most 6, .*, got 7"),
-        ({}, "quincy", "protocol 'locking' cannot drive a scheduler that keeps the tasks"),
+        ({}, "flow", "protocol 'locking' cannot drive a scheduler that keeps the tasks"),
     ],
 )
 def test_what_locks_cannot_serve_is_refused(options: dict[str, Any], kind: str, says: str) -> None:

@@ -192,7 +192,7 @@ def with_initial_tasks(workload: Workload) -> Workload:
 def test_the_queues_know_what_every_machine_holds() -> None:
     """Beside a flow scheduler that evicts, with machines that fail and tasks that run at time 0:
     whenever nothing is on its way, they know what the cell knows."""
-    config = overloaded_arm("state_aligned", group("quincy", 2, options={"preemption": True}))
+    config = overloaded_arm("state_aligned", group("flow", 2, options={"preemption": True}))
     queues = group("random", 2).model_copy(
         update={
             "name": "queues",

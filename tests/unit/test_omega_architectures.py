@@ -78,7 +78,7 @@ def test_staleness_is_that_of_the_partitions_seen() -> None:
 
 def test_flow_schedulers_stay_in_their_partitions_too() -> None:
     protocol = {"kind": "optimistic", "sync": "state_aligned", "gap_s": 1.0}
-    only = group("flow", {**protocol, "only_partitions": [1]}, kind="quincy")
+    only = group("flow", {**protocol, "only_partitions": [1]}, kind="flow")
     machine = recorded(made(CONTENDED), [only], partitions=4)["tasks"]["machine"]
     assert set(np.unique(machine // 25)) == {1}
 

@@ -20,7 +20,7 @@ from tests.fixtures.live_runs import small_arm
 
 QUOTAS = QuotaSpec(groups=(QuotaGroup(name="a"),))
 OBEYING_PROTOCOLS = {"optimistic"}
-DISOBEYING_SCHEDULERS = {"quincy", "flow_load_spreading", "mapreduce"}
+DISOBEYING_SCHEDULERS = {"firmament", "flow", "quincy", "flow_load_spreading", "mapreduce"}
 
 
 def arm_of(kind: str, options: dict[str, Any]) -> SeededArm:

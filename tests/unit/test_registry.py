@@ -105,20 +105,23 @@ def test_an_unknown_kind_is_named_and_the_known_ones_listed():
         registry.get("frist_fit")
 
 
-def test_firmament_is_quincy_by_another_name():
-    assert registry.get("firmament") is registry.get("quincy")
-    assert "firmament" not in registry.kinds()
-    assert set(registry.names()) == {*registry.kinds(), "firmament"}
-    assert "best_fit, firmament (alias of quincy), first_fit" in registry.listing()
-    with pytest.raises(AgoraError, match=r"known: best_fit, firmament \(alias of quincy\), "):
-        registry.get("firmanent")
+def test_the_kinds_of_flow_scheduler_are_those_of_their_papers():
+    assert {"flow", "firmament", "quincy", "flow_load_spreading"} <= set(registry.kinds())
+    assert "best_fit, firmament, first_fit, flow, " in registry.listing()
+    flow, firmament, quincy = (
+        registry.get(kind).parse_options({}) for kind in ("flow", "firmament", "quincy")
+    )
+    assert (flow.preemption, firmament.preemption, quincy.preemption) == (False, True, True)
+    assert (flow.may_wait, firmament.may_wait, quincy.may_wait) == (False, True, True)
+    spreading = registry.get("firmament").parse_options({"policy": "load_spreading"})
+    assert not hasattr(spreading, "may_wait")
 
 
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
         ("random", "'random' is registered twice"),
-        ("firmament", "'firmament' is registered twice: an alias of quincy and usurper:SPEC"),
+        ("firmament", "'firmament' is registered twice: .* and usurper:SPEC"),
     ],
 )
 def test_no_package_may_take_a_name_that_is_taken(tmp_path, monkeypatch, kind, message):
@@ -156,9 +159,9 @@ def test_an_unknown_option_is_named_and_the_known_ones_listed():
         (
             "broken_package:UNKNOWN",
             r"^scheduler kind 'broken': broken_package:UNKNOWN: unknown capability 'flies'; "
-            "known: evicts, ignores_changes, keeps_pending, measured_when_live, "
-            "orders_mapreduce, own_process, plans_whole_queue, preempts, shares_demand, "
-            "waits_for_outcome, wants_ends$",
+            "known: depends_on_timing, evicts, ignores_changes, keeps_pending, measured_when_live, "
+            "orders_mapreduce, own_process, plans_whole_queue, preempts, races, "
+            "shares_demand, waits_for_outcome, wants_ends$",
         ),
     ],
 )

@@ -20,7 +20,7 @@ def test_registered_kinds_conform(kind):
 
 @pytest.mark.parametrize(
     "kind",
-    ["random", "best_fit", "load_spreading", "randomized_first_fit", "preferred_first", "quincy"],
+    ["random", "best_fit", "load_spreading", "randomized_first_fit", "preferred_first", "flow"],
 )
 @pytest.mark.parametrize("patience_s", [0.05, 0.25, 1000])
 def test_patient_kinds_conform(kind, patience_s):

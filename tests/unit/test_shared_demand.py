@@ -268,7 +268,7 @@ def test_counts_that_cannot_be_are_refused_whole(counts, message):
 # --- options, and what schedulers and protocols must have ---
 
 
-@pytest.mark.parametrize("kind", ["random", "preferred_first", "quincy", "load_spreading"])
+@pytest.mark.parametrize("kind", ["random", "preferred_first", "flow", "load_spreading"])
 @pytest.mark.parametrize("patience", [{}, {"patience_s": 0.1}])
 def test_the_option_gives_the_capability_and_a_scheduler_that_shares(kind, patience):
     spec = schedulers.get(kind)
@@ -299,7 +299,7 @@ def test_the_option_gives_the_capability_and_a_scheduler_that_shares(kind, patie
 )
 def test_wrong_options_are_refused_in_one_line(options, message):
     with pytest.raises(AgoraError, match=message) as refused:
-        schedulers.get("quincy").parse_options(options)
+        schedulers.get("flow").parse_options(options)
     assert "\n" not in str(refused.value)
 
 

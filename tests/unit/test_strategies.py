@@ -193,7 +193,7 @@ def test_a_round_ends_where_the_length_of_jobs_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"), [("quincy", {}), ("load_spreading", {"patience_s": 1.0})]
+    ("kind", "options"), [("flow", {}), ("load_spreading", {"patience_s": 1.0})]
 )
 def test_schedulers_that_keep_waiting_tasks_have_one_strategy(
     kind: str, options: dict[str, Any]

@@ -107,7 +107,7 @@ def with_arms(folder: Path, text: str, *arms: str) -> list[list[GroupConfig]]:
 
 def test_a_star_is_every_group_whose_kind_or_prices_have_the_option(tmp_path: Path) -> None:
     """Also where the configuration leaves it to its default; other kinds are left alone."""
-    flow = arm_toml("Flow", kind="quincy")
+    flow = arm_toml("Flow", kind="flow")
     all_groups = '[sweep.grid]\narms."*".groups."*".options.'
     found = with_arms(tmp_path, all_groups + 'prices = ["none", "implied"]\n', flow)
     assert [[one.options for one in groups] for groups in found] == [

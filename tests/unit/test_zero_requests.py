@@ -50,7 +50,7 @@ from tests.greedy_world import catalog_of, cell_of, tasks_of
 # cpu, gpu: two machines without a GPU, two with, one that holds more GPUs than it has, one down
 CAPACITY = [[4, 0], [4, 0], [8, 2], [8, 2], [8, 1], [8, 4]]
 OVERDRAWN, DOWN = 4, 5
-PRICED = ["random", "best_fit", "load_spreading", "quincy"]
+PRICED = ["random", "best_fit", "load_spreading", "flow"]
 KINDS = [
     *((kind, {}) for kind in registry.kinds() if kind != "mapreduce"),
     *(
@@ -58,7 +58,7 @@ KINDS = [
         for kind in PRICED
         for prices in price_kinds.kinds()
         for mode in ("tie", "paid")
-        if prices != "potentials" or kind == "quincy"  # these need a flow
+        if prices != "potentials" or kind == "flow"  # these need a flow
     ),
 ]
 
@@ -175,7 +175,7 @@ def test_constraints_and_machines_that_are_down_still_exclude() -> None:
     cell = Cell(spec, Partitioning(np.array([0, 6])))
     cell.set_machines(np.array([DOWN], np.int32), np.zeros(1, np.bool_), 0)
     view.apply(cell.delta_since(0, 0, 1, False))
-    for kind in ("random", "best_fit", "quincy"):
+    for kind in ("random", "best_fit", "flow"):
         found = registry.get(kind)
         scheduler = found.build(found.parse_options({}), environment)
         context = PlanContext(1, 1, PartitionRanking.OPTIMISTIC, np.zeros(1, np.int32))
@@ -287,7 +287,7 @@ def test_gangs_fit_by_what_they_request() -> None:
         resources.check_gang(9)
 
 
-KINDS_IN_A_RUN = ["first_fit", "best_fit", "preempting", "quincy", "flow_load_spreading"]
+KINDS_IN_A_RUN = ["first_fit", "best_fit", "preempting", "flow", "flow_load_spreading"]
 
 
 def config_of(workload: dict[str, Any], kinds: list[str]) -> dict[str, Any]:

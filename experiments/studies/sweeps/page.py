@@ -18,7 +18,7 @@ from matplotlib.transforms import ScaledTranslation, Transform
 from experiments.analysis.model_files import read_model, writing
 from experiments.config.decision_basis import basis_text, basis_title
 from experiments.config.price_settings import REGRET_OF_PRICED_ARMS
-from experiments.config.run_config import read_toml
+from experiments.config.toml_file import read_toml
 from experiments.figures import style
 from experiments.figures.style import is_drawable, label
 from experiments.report.html import filled, save_page

@@ -35,7 +35,8 @@ from pydantic import (
     model_validator,
 )
 
-from experiments.config.run_config import RunConfig, read_toml, validated
+from experiments.config.file_format import FORMAT, read_configuration
+from experiments.config.run_config import RunConfig, validated
 from experiments.studies.sweeps.looks import Target
 from experiments.toml_text import toml_path, toml_value
 from parsync.metrics.quantity import Quantity, counted
@@ -52,6 +53,7 @@ EVERY = "*"
 NAMED = ("arms", "groups")  # lists whose entries are addressed by their names
 # What a sweep sets itself, and what has no effect in virtual time.
 _NOT_SWEPT = {
+    "format": "it says how the file is read",
     "name": "it has no effect on figures",
     "seed": "[sweep] seeds sets how many seeds each combination runs",
     "seeds": "[sweep] seeds sets how many seeds each combination runs",
@@ -168,7 +170,8 @@ class Sweep:
         """The file of this sweep, its configuration in it: it says the same wherever it lies."""
         without = {"base"} if self.section.until is None else {"base", "seeds"}
         section = self.section.model_dump(exclude=without)
-        return {"sweep": {key: value for key, value in section.items() if value}, **self.base}
+        swept = {key: value for key, value in section.items() if value}
+        return {**self.base, "format": FORMAT, "sweep": swept}
 
 
 def read_sweep(path: Path, changes: Mapping[str, Any]) -> Sweep:
@@ -181,7 +184,7 @@ def read_sweep(path: Path, changes: Mapping[str, Any]) -> Sweep:
     Raises:
         AgoraError: Names the file, and the key at fault.
     """
-    tree = read_toml(path)
+    tree = read_configuration(path)
     given = tree.pop("sweep", None)
     if not isinstance(given, dict):
         raise AgoraError(f"{path}: sweep: expected a section [sweep]")
@@ -203,12 +206,13 @@ def _base(path: Path, section: SweepSection, tree: dict[str, Any]) -> dict[str, 
     """The configuration as written, in this file or in the one that it names."""
     if section.base is None:
         return tree
-    if tree:
+    beside = [key for key in tree if key != "format"]
+    if beside:
         raise AgoraError(
-            f"{path}: {next(iter(tree))}: expected nothing beside [sweep], as sweep.base names "
+            f"{path}: {beside[0]}: expected nothing beside [sweep], as sweep.base names "
             "the file with the configuration"
         )
-    base = read_toml(path.parent / section.base)
+    base = read_configuration(path.parent / section.base)
     base.pop("sweep", None)  # a sweep may be the base of another one
     return base
 

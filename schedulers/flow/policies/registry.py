@@ -64,4 +64,4 @@ def _wrong(spec: PolicySpec) -> str:
 
 
 _GROUP = EntryPointGroup("flow policy", ENTRY_POINTS, BUILT_IN, PolicySpec, _wrong)
-kinds, names, get = _GROUP.kinds, _GROUP.names, _GROUP.get
+kinds, get = _GROUP.kinds, _GROUP.get

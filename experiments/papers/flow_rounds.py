@@ -104,6 +104,7 @@ class RoundMeasured:
         tasks: In the graph, waiting and running.
         waiting: Of them, waiting as the round begins.
         placed, migrated, preempted: By the round.
+        unrouted: Tasks whose flow was not routed when its budget ended.
         used_permille: Slots in use after it.
     """
 
@@ -115,6 +116,7 @@ class RoundMeasured:
     placed: int
     migrated: int
     preempted: int
+    unrouted: int
     used_permille: int
 
 
@@ -267,6 +269,7 @@ class World:
             placed=plan.stats["placed"],
             migrated=plan.stats["migrated"],
             preempted=plan.stats["preempted"],
+            unrouted=plan.stats["unrouted"],
             used_permille=used,
         )
 
@@ -496,23 +499,25 @@ class StoppedRun(CellRun):
     def measure(self, seed: int, before: Arrays | None) -> dict[str, NDArray[Any]]:
         """Of each part, int64[parts]: misplaced, tasks that the flow reached does not deliver, or
         to another machine than the optimum does; moved, tasks that are elsewhere after the round
-        than after the whole one. Of the whole round one number each: tasks, operations, solve_ns.
+        than after the whole one; unrouted, tasks that the round says have no flow. Of the whole
+        round one number each: tasks, operations, solve_ns.
         """
         whole = self._before_the_round(seed, None)
         full = whole.round()
         places = whole.places()
         network, _, arcs = whole.solver.snapshot()
         optimum = whole.solver.flow(arcs)
-        misplaced, moved = [], []
+        misplaced, moved, unrouted = [], [], []
         for part in self.parts:
             world = self._before_the_round(seed, max(1, int(part * full.operations)))
-            world.round()
+            unrouted.append(world.round().unrouted)
             reached = np.maximum(world.solver.flow_reached()[arcs], 0)
             misplaced.append(misplaced_tasks(network, reached, optimum))
             moved.append(np.count_nonzero(world.places() != places))
         return {
             "misplaced": np.array(misplaced, np.int64),
             "moved": np.array(moved, np.int64),
+            "unrouted": np.array(unrouted, np.int64),
             "tasks": np.array(full.tasks),
             "operations": np.array(full.operations),
             "solve_ns": np.array(full.solve_ns),

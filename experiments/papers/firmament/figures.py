@@ -590,7 +590,11 @@ def fig10_table(results: Results) -> Table:
     rows = []
     for name in BOTH:
         arrays = results.first(name)
-        for which, text in (("misplaced", "misplaced"), ("moved", "elsewhere after the round")):
+        for which, text in (
+            ("misplaced", "misplaced"),
+            ("unrouted", "without flow"),
+            ("moved", "elsewhere after the round"),
+        ):
             counts = (f"{count:,}" for count in arrays[which])
             rows.append((f"{name}: {text}", *counts, f"{int(arrays['tasks']):,}"))
     header = ("", *(f"{at:.3g}" for at in PARTS), "of")

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from experiments.analysis.statistics import median_interval
 from experiments.campaign.task import Arrays
 from experiments.figures import style
-from experiments.papers.chapter import Chapter, Results, Table
+from experiments.papers.chapter import Chapter, Like, Results, Table, like
 from experiments.papers.claims import RunsOfSeed, Value
 from experiments.papers.flow_rounds import (
     CellRun,
@@ -56,6 +56,7 @@ MACHINES = 12_500
 
 RELAXATION, COST_SCALING, SHORTEST_PATHS = "Relaxation", "Cost scaling", "Shortest paths"
 TEXTBOOK_PATHS, CANCELLING = "Shortest paths, textbook", "Cycle cancelling"
+PLAIN = "Relaxation without arc prioritisation"
 
 _WIDE_IN, _HIGH_IN = 9.2, 4.2
 _TIMES_NOTE = "Times are in ms of the processor, and depend on the machine; operations do not."
@@ -74,6 +75,10 @@ FROM_SCRATCH = {
     CANCELLING: algorithm("cycle_cancelling", from_scratch=True),
 }
 BOTH = (RELAXATION, COST_SCALING)
+RACERS = {
+    **{name: FROM_SCRATCH[name] for name in BOTH},
+    PLAIN: algorithm("relaxation", from_scratch=True, arc_prioritisation=False),
+}
 INCREMENTAL = algorithm("cost_scaling")
 SPREADING: Options = {"policy": "load_spreading"}
 
@@ -396,43 +401,60 @@ def _job_at(scale: ReproduceScale, name: str, use: int, options: Options) -> Job
 
 
 def fig8_runs(scale: ReproduceScale) -> tuple[JobRun, ...]:
-    """Both algorithms from scratch as a job arrives, by how far it fills the cell."""
-    return tuple(_job_at(scale, name, use, FROM_SCRATCH[name]) for name in BOTH for use in USES)
-
-
-def _relaxation_over_cost_scaling(use: int) -> Value:
-    return ratio(mean_s, at_use(RELAXATION, use), at_use(COST_SCALING, use))
+    """The algorithms from scratch as a job arrives, by how far it fills the cell."""
+    return tuple(
+        _job_at(scale, name, use, options) for name, options in RACERS.items() for use in USES
+    )
 
 
 def _faster(use: int) -> Value:
     return least([of(mean_s, at_use(name, use)) for name in BOTH])
 
 
-FIG8_CLAIMS: dict[str, Value] = {
-    "relaxation_grows": ratio(mean_s, at_use(RELAXATION, USES[-1]), at_use(RELAXATION, USES[0])),
+def _fig8_claims(name: str) -> dict[str, Value]:
+    """The claims about a form of relaxation."""
+    ratios = [ratio(mean_s, at_use(name, use), at_use(COST_SCALING, use)) for use in USES]
+    lowest = at_use(name, USES[0])
+    return {
+        "relaxation_grows": ratio(mean_s, at_use(name, USES[-1]), lowest),
+        "relaxation_loses": ratios[-1],
+        "relaxation_wins_below": ratio(mean_s, at_use(COST_SCALING, USES[0]), lowest),
+        "crossover": equal_at([use / 10 for use in USES], ratios),
+    }
+
+
+def of_both_forms(claims: Callable[[str], dict[str, Value]]) -> dict[str, Like]:
+    """The claims about relaxation, and the same about it without arc prioritisation."""
+    return {
+        f"{claim}{suffix}": like(claim, value, relaxation=words)
+        for name, suffix, words in (
+            (RELAXATION, "", "relaxation"),
+            (PLAIN, "_plain", "relaxation without arc prioritisation"),
+        )
+        for claim, value in claims(name).items()
+    }
+
+
+FIG8_CLAIMS: dict[str, Value | Like] = {
+    **of_both_forms(_fig8_claims),
     "cost_scaling_flat": ratio(
         mean_s, at_use(COST_SCALING, USES[-1]), at_use(COST_SCALING, USES[0])
     ),
-    "relaxation_loses": _relaxation_over_cost_scaling(USES[-1]),
-    "relaxation_wins_below": ratio(
-        mean_s, at_use(COST_SCALING, USES[0]), at_use(RELAXATION, USES[0])
-    ),
-    "crossover": equal_at([use / 10 for use in USES], [*map(_relaxation_over_cost_scaling, USES)]),
     "both_stay_high": quotient_of(least([_faster(use) for use in HIGH]), _faster(USES[0])),
     "relaxation_400_s": of(mean_s, at_use(RELAXATION, USES[-1])),
 }
 
 
 def _fig8(results: Results) -> Figure:
-    """The time of both algorithms over the use of the cell."""
+    """The time of the algorithms over the use of the cell."""
     with style.drawing() as (figure, axes):
         figure.set_size_inches(_WIDE_IN, _HIGH_IN)
-        for place, name in enumerate(BOTH):
+        for place, name in enumerate(RACERS):
             labels = [at_use(name, use) for use in USES]
             _time_line(axes, results, place, [use / 10 for use in USES], name, labels)
         axes.set_xlabel("Slots in use with the job (%)")
-        _solver_times(axes, log=False)
-        figure.legend(loc="outside upper center", ncols=2)
+        _solver_times(axes, log=True)
+        figure.legend(loc="outside upper center", ncols=3)
     return figure
 
 
@@ -457,10 +479,10 @@ def _spread_job(scale: ReproduceScale, label: str, tasks: int, options: Options)
 
 
 def fig9_runs(scale: ReproduceScale) -> tuple[JobRun, ...]:
-    """Both algorithms from scratch as jobs arrive, by how many tasks they have."""
+    """The algorithms from scratch as jobs arrive, by how many tasks they have."""
     return tuple(
-        _spread_job(scale, at_job(name, tasks), tasks, FROM_SCRATCH[name])
-        for name in BOTH
+        _spread_job(scale, at_job(name, tasks), tasks, options)
+        for name, options in RACERS.items()
         for tasks in JOBS
     )
 
@@ -478,27 +500,33 @@ def fig12a_runs(scale: ReproduceScale) -> tuple[JobRun, ...]:
     )
 
 
-def _per_task(small: int, large: int) -> Value:
-    """The time of relaxation per further task."""
+def _per_task(name: str, small: int, large: int) -> Value:
+    """The time of an algorithm per further task."""
 
     def value(runs: RunsOfSeed) -> float | None:
-        times = [mean_s(runs[at_job(RELAXATION, tasks)]) for tasks in (small, large)]
+        times = [mean_s(runs[at_job(name, tasks)]) for tasks in (small, large)]
         return (times[1] - times[0]) / (large - small)
 
     return value
 
 
-def _by_job(tasks: int) -> Value:
-    return ratio(mean_s, at_job(RELAXATION, tasks), at_job(COST_SCALING, tasks))
+def _fig9_claims(name: str) -> dict[str, Value]:
+    """The claims about a form of relaxation."""
+    ratios = [ratio(mean_s, at_job(name, tasks), at_job(COST_SCALING, tasks)) for tasks in JOBS]
+    return {
+        "linear": quotient_of(
+            _per_task(name, _MIDDLE_JOB, JOBS[-1]), _per_task(name, JOBS[0], _MIDDLE_JOB)
+        ),
+        "relaxation_loses_large": ratios[-1],
+        "crossover": equal_at([float(tasks) for tasks in JOBS], ratios),
+    }
 
 
-FIG9_CLAIMS: dict[str, Value] = {
-    "linear": quotient_of(_per_task(_MIDDLE_JOB, JOBS[-1]), _per_task(JOBS[0], _MIDDLE_JOB)),
+FIG9_CLAIMS: dict[str, Value | Like] = {
     "relaxation_wins_small": ratio(
         mean_s, at_job(COST_SCALING, JOBS[0]), at_job(RELAXATION, JOBS[0])
     ),
-    "relaxation_loses_large": _by_job(JOBS[-1]),
-    "crossover": equal_at([float(tasks) for tasks in JOBS], [*map(_by_job, JOBS)]),
+    **of_both_forms(_fig9_claims),
 }
 FIG12A_CLAIMS: dict[str, Value] = {
     "gains": saved(median_s, PRIORITISED, UNPRIORITISED),
@@ -507,10 +535,10 @@ FIG12A_CLAIMS: dict[str, Value] = {
 
 
 def _fig9(results: Results) -> Figure:
-    """The mean time of both algorithms over the tasks of the job."""
+    """The mean time of the algorithms over the tasks of the job."""
     with style.drawing() as (figure, axes):
         figure.set_size_inches(_WIDE_IN, _HIGH_IN)
-        for place, name in enumerate(BOTH):
+        for place, name in enumerate(RACERS):
             labels = [at_job(name, tasks) for tasks in JOBS]
             runs = [run for run in results.runs if run.label in labels]
             x = [run.job_tasks for run in runs if isinstance(run, JobRun)]
@@ -518,21 +546,24 @@ def _fig9(results: Results) -> Figure:
         axes.set_xlim(left=0)
         axes.set_xlabel("Tasks of the arriving job")
         _solver_times(axes, log=False)
-        figure.legend(loc="outside upper center", ncols=2)
+        figure.legend(loc="outside upper center", ncols=3)
     return figure
 
 
 # Fig. 10: the solver stops early
 
-PARTS = (1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 3, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 15 / 16)
+PARTS = (
+    *(1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 3, 3 / 8, 1 / 2),
+    *(5 / 8, 3 / 4, 13 / 16, 7 / 8, 15 / 16, 31 / 32),
+)
 STOPPED_PERMILLE = 957  # with a job of 10,000 tasks
 
 
 def fig10_runs(scale: ReproduceScale) -> tuple[StoppedRun, ...]:
-    """Both algorithms from scratch, stopped after parts of their work."""
+    """The algorithms from scratch, stopped after parts of their work."""
     runs = []
-    for name in BOTH:
-        setting = firmament(scale, _FULL_SLOTS, BEGIN_PERMILLE, FROM_SCRATCH[name], MACHINES)
+    for name, options in RACERS.items():
+        setting = firmament(scale, _FULL_SLOTS, BEGIN_PERMILLE, options, MACHINES)
         job = setting.machines * _FULL_SLOTS * STOPPED_PERMILLE // 1000 - setting.tasks
         cost = cost_s(setting, 0) * (1 + len(PARTS))
         runs.append(StoppedRun(name, setting, 1, cost, job, PARTS))
@@ -555,13 +586,22 @@ def whole_solve_s(arrays: Arrays) -> float:
 
 
 _UP_TO_A_THIRD = [one for one in PARTS if one <= 1 / 3]
-FIG10_CLAIMS: dict[str, Value] = {
+
+
+def _fig10_claims(name: str) -> dict[str, Value]:
+    """The claims about a form of relaxation."""
+    return {
+        "relaxation_fewer": ratio(misplaced(PARTS[0]), COST_SCALING, name),
+        "relaxation_longer": ratio(whole_solve_s, name, COST_SCALING),
+    }
+
+
+FIG10_CLAIMS: dict[str, Value | Like] = {
     "cost_scaling_most": least([of(misplaced_share(at), COST_SCALING) for at in _UP_TO_A_THIRD]),
     "cost_scaling_drops": of(misplaced_share(5 / 8), COST_SCALING),
-    "relaxation_fewer": ratio(misplaced(PARTS[0]), COST_SCALING, RELAXATION),
     "thousands": least([of(misplaced(1 / 2), name) for name in BOTH]),
     "until_the_end": least([of(misplaced_share(15 / 16), name) for name in BOTH]),
-    "relaxation_longer": ratio(whole_solve_s, RELAXATION, COST_SCALING),
+    **of_both_forms(_fig10_claims),
 }
 
 
@@ -569,7 +609,7 @@ def _fig10(results: Results) -> Figure:
     """Misplaced tasks over the budget; dashed, what the scheduler makes of it."""
     with style.drawing() as (figure, axes):
         figure.set_size_inches(_WIDE_IN, _HIGH_IN)
-        for place, name in enumerate(BOTH):
+        for place, name in enumerate(RACERS):
             for which, text, look in (
                 ("misplaced", name, "-"),
                 ("moved", f"{name}: after the round", "--"),
@@ -581,14 +621,14 @@ def _fig10(results: Results) -> Figure:
         axes.set_xlabel("Budget, as a share of the work of the whole solve")
         axes.set_ylabel("Tasks misplaced")
         style.share_axis(axes)
-        figure.legend(loc="outside upper center", ncols=2)
+        figure.legend(loc="outside upper center", ncols=3)
     return figure
 
 
 def fig10_table(results: Results) -> Table:
     """The numbers of Fig. 10, of the first seed."""
     rows = []
-    for name in BOTH:
+    for name in RACERS:
         arrays = results.first(name)
         for which, text in (
             ("misplaced", "misplaced"),
@@ -601,7 +641,7 @@ def fig10_table(results: Results) -> Table:
     times = ", ".join(
         f"{name.lower()} {1000 * whole_solve_s(results.first(name)):,.1f} ms and "
         f"{int(results.first(name)['operations']):,} operations"
-        for name in BOTH
+        for name in RACERS
     )
     return Table(header, tuple(rows), f"First seed. The whole solve: {times}. {_TIMES_NOTE}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.papers.chapter import Paper
-from experiments.papers.firmament import figures as firmament
+from experiments.papers.firmament import algorithms, optimisations
 from experiments.papers.omega import figures, mapreduce
 from experiments.papers.parsync import controls, models, section6
 from experiments.papers.quincy import figures as quincy
@@ -25,7 +25,7 @@ FIRMAMENT = Paper(
     "firmament",
     "Firmament",
     "These runs have a fifth of the paper’s machines, and jobs a fifth of the tasks.",
-    firmament.FIGURES,
+    (*algorithms.FIGURES, *optimisations.FIGURES),
     "Timed rounds of the flow scheduler",
 )
 QUINCY = Paper(

@@ -32,7 +32,7 @@ from experiments.papers.claims import (
     judge,
     value_range,
 )
-from experiments.papers.firmament import figures as firmament
+from experiments.papers.firmament import cells as firmament
 from experiments.papers.omega import figures as omega_figures
 from experiments.papers.omega import mapreduce
 from experiments.papers.page import (

@@ -18,7 +18,7 @@ from experiments.campaign.task import Arrays
 from experiments.figures import style
 from experiments.papers.chapter import Chapter, Results, Table
 from experiments.papers.claims import Value
-from experiments.papers.firmament.figures import NS_PER_S, box, cost_s, median_s, whole_table
+from experiments.papers.firmament.cells import NS_PER_S, box, cost_s, median_s, whole_table
 from experiments.papers.flow_rounds import US_PER_S, CellRun, Options, Setting, SteadyRun, World
 from experiments.papers.statistics import Reader, least, most, of, quotient_of, ratio
 from experiments.studies.model_settings import ReproduceScale

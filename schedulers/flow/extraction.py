@@ -32,7 +32,7 @@ class AggregatorFlow(NamedTuple):
         head: int64[k], a machine row or to_aggregator(a).
         cost: int64[k].
         flow: int64[k], in units, which are tasks.
-        capacity: int64[k], likewise; read where the arc leads to a machine.
+        capacity: int64[k], likewise; UNBOUNDED: none.
     """
 
     first: Int64

@@ -6,18 +6,17 @@ move (tasks in flight, tasks of others, running tasks without preemption) is no 
 takes from the capacity of its machine, as the view shows. A placement therefore costs one removed
 node and one lowered capacity, and rounds cost what changed, not what runs.
 
-The waiting price rises for all tasks alike, so it sits on the arcs U_j -> sink: one cost per job
-and quantum, not one per task. A task's own arc to U_j corrects for having come later than the job's
-first.
+The waiting price rises for all tasks of a group alike, so it sits on the arcs U_j -> sink: one cost
+per group and quantum, not one per task. A task's own arc to U_j corrects for having come later than
+the group's first.
 
-Between tasks and sink stand the aggregators of the policy, with the arcs out of them; the
-unscheduled aggregator U_j of each job, through which its tasks that stay waiting flow; and the
-patience node W, where tasks wait for a place that they prefer.
+Between tasks and sink stand the aggregators of the policy, with the arcs out of them
+(aggregators.py); the unscheduled aggregator U_j of each job or group, through which its tasks that
+stay waiting flow, and the patience node W, where tasks wait for a place that they prefer
+(waiting.py).
 """
 
 from __future__ import annotations
-
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,29 +24,26 @@ from numpy.typing import NDArray
 from flowsolver import Certificate, IncrementalSolver, Stats, Status
 from flowsolver.solution import describe_cut
 from schedulers import _native
-from schedulers.flow.extraction import AggregatorFlow, flow_placements
+from schedulers.flow.aggregators import Aggregators
+from schedulers.flow.extraction import flow_placements
 from schedulers.flow.machine_arcs import MachineArcs, SlotPricing, SlotState
 from schedulers.flow.policies.interface import (
-    UNBOUNDED,
-    AggregatorArcs,
     MachineLoad,
+    ObservedCell,
     Policy,
     PolicyError,
-    TimePrice,
+    TaskArcs,
+    answer,
     arcs_as_int64,
     as_int64,
-    check_acyclic,
     check_costs,
     check_heads,
-    check_one_arc_elsewhere,
-    check_room_elsewhere,
     check_rows,
-    join_arcs,
-    to_aggregator,
 )
 from schedulers.flow.solver_graph import (
     NO_ARC,
     NO_NODE,
+    NO_ROW,
     UNSCHEDULED,
     JoiningTasks,
     SolverGraph,
@@ -55,285 +51,55 @@ from schedulers.flow.solver_graph import (
     TaskState,
     TaskTable,
 )
-from shared_state.random import Stream
+from schedulers.flow.waiting import PatienceArcs, WaitingGroups
 from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
 
-MAX_INT64 = np.iinfo(np.int64).max
 UNROUTED = -1  # where a flow takes a task whose unit has not reached the sink yet
 
 
-class InnerArcs(NamedTuple):
-    """The arcs out of aggregators, int64[k] each; those of one aggregator in consecutive rows. arc:
-    the solver's id, or NO_ARC where priced arcs stand in for it. flow: as of the last solve.
-    is_priced: bool[k], whether tasks that enter machines over the arc pay for their slots."""
+class Observations:
+    """Which machines a policy was told something new of, from one round to the next."""
 
-    tail: Int64
-    head: Int64
-    cost: Int64
-    level: Int64
-    arc: Int64
-    capacity: Int64
-    flow: Int64
-    is_priced: NDArray[np.bool_]
+    def __init__(self) -> None:
+        self._load: MachineLoad | None = None
+        self._free: Int64 = np.zeros((0, 0), np.int64)
+        self._up: NDArray[np.bool_] = np.zeros(0, bool)
+        # by row of the task table: which task runs there (-1: none), and where
+        self._task = self._machine = np.zeros(0, np.int64)
 
+    def changed(self, load: MachineLoad, cell: ObservedCell | None, table: TaskTable) -> Int64:
+        """The machines whose load or tasks differ from those of the last call, int64[k]."""
+        machines = len(load.room)
+        before, self._load = self._load, load
+        if before is None:
+            differs = np.ones(machines, bool)
+        else:
+            differs = np.zeros(machines, bool)
+            for now, was in (
+                (load.total, before.total),
+                (load.used, before.used),
+                (load.room, before.room),
+            ):
+                differs |= now != was
+        if cell is not None:
+            if self._free.shape == cell.free.shape:
+                differs |= np.any(cell.free != self._free, axis=1) | (cell.up != self._up)
+            self._free, self._up = cell.free.copy(), cell.up.copy()
+            if len(cell.running) or len(self._task):
+                self._mark_moved(differs, table)
+        return np.flatnonzero(differs)
 
-class Aggregators:
-    """The aggregators of a policy. One comes into being when the first arc leads to it, and stays.
-
-    Attributes:
-        node: int64[A], the node of each aggregator, or NO_NODE.
-        inner: The arcs out of those that exist.
-
-    Args:
-        graph: The solver's graph.
-        machine_arcs: The way from machines to the sink.
-        policy: Says which arcs there are.
-        machines: Of the cell.
-    """
-
-    def __init__(
-        self, graph: SolverGraph, machine_arcs: MachineArcs, policy: Policy, machines: int
-    ) -> None:
-        self._graph = graph
-        self._machine_arcs = machine_arcs
-        self._policy = policy
-        self._machines = machines
-        self.node = np.full(policy.aggregators, NO_NODE, np.int64)
-        none = np.zeros(0, np.int64)
-        self.inner = InnerArcs(none, none, none, none, none, none, none, none.astype(bool))
-        # The rows of inner by tail: the first, and the one after the last.
-        self._rows = (
-            np.zeros(policy.aggregators, np.int64),
-            np.zeros(policy.aggregators, np.int64),
-        )
-        # And by machine: where its rows begin in the second array.
-        self._rows_into = (np.zeros(machines + 1, np.int64), none)
-
-    def set_load(self, machine: Int64, load: MachineLoad) -> None:
-        """Set the capacities of the arcs into these machines (int64[k]), whose load changed."""
-        if len(machine) == 0:
-            return
-        entry: Int64 = _native.entries_of(*self._rows_into, machine)
-        capacity = self._capacity_into_machines(entry, load)
-        differs = capacity != self.inner.capacity[entry]
-        self.inner.capacity[entry] = capacity
-        arc = self.inner.arc[entry]
-        altered = len(entry)
-        if self._machine_arcs.replaces_inner:
-            own = arc != NO_ARC
-            differs &= own
-            altered = int(np.count_nonzero(own))
-        self._graph.solver.set_capacity(arc[differs], capacity[differs])
-        self._graph.altered += altered
-
-    def open(self, head: Int64, load: MachineLoad, stream: int) -> None:
-        """Bring into being the aggregators that these heads (int64[n]) name, and all that they lead
-        to. The order of the new arcs is drawn from `stream`."""
-        new: list[AggregatorArcs] = []
-        while True:
-            named: Int64 = _native.without_node(head, self.node)
-            if len(named) == 0:
-                break
-            self.node[named] = self._graph.add_nodes(len(named))
-            arcs = arcs_as_int64(
-                self._policy, self._policy.aggregator_arcs(named, load), "aggregator_arcs"
-            )
-            check_heads(self._policy, arcs.head, self._machines, "an aggregator")
-            check_costs(self._policy, arcs.cost, "out of an aggregator")
-            new.append(arcs)
-            head = arcs.head
-        if not new:
-            return
-        arcs = join_arcs(new)
-        between = arcs.head < 0
-        check_acyclic(self._policy, arcs.tail[between], to_aggregator(arcs.head[between]))
-        order = Stream(stream).permutation(len(arcs.tail))
-        order = order[np.argsort(arcs.tail[order], kind="stable")]
-        tail, head, cost, level = (
-            column[order] for column in (arcs.tail, arcs.head, arcs.cost, arcs.level)
-        )
-        is_elsewhere = self._policy.is_elsewhere(tail)
-        is_priced = self._machine_arcs.is_priced(is_elsewhere)
-        old = self.inner
-        no_arc, unbounded, flow = (np.full(len(tail), n, np.int64) for n in (NO_ARC, UNBOUNDED, 0))
-        new_rows = InnerArcs(tail, head, cost, level, no_arc, unbounded, flow, is_priced)
-        pairs: Any = zip(old, new_rows, strict=True)
-        self.inner = InnerArcs(*(np.concatenate(pair) for pair in pairs))
-        first, end = self._rows
-        opened = np.unique(tail)
-        first[opened] = len(old.tail) + np.searchsorted(tail, opened, side="left")
-        end[opened] = len(old.tail) + np.searchsorted(tail, opened, side="right")
-        into = len(old.tail) + np.flatnonzero(head >= 0)
-        self.inner.capacity[into] = self._capacity_into_machines(into, load)
-        tail_node, inner = self.node[tail], len(old.tail) + np.arange(len(tail))
-        replaced = np.zeros(len(tail), bool)
-        if self._machine_arcs.replaces_inner:
-            replaced = is_priced & (head >= 0)
-            entering = self.inner.is_priced & (self.inner.head >= 0)
-            check_one_arc_elsewhere(
-                self._policy, self.inner.head[entering], self.inner.cost[entering]
-            )
-            self._machine_arcs.open(head[replaced], tail_node[replaced], inner[replaced])
-        own = inner[~replaced]
-        self.inner.arc[own] = self._graph.add_inner_arcs(
-            own,
-            tail_node[~replaced],
-            self.node_of(head, is_elsewhere)[~replaced],
-            self.inner.capacity[own],
-            cost[~replaced],
-        )
-        self._index_machines()
-
-    def node_of(self, head: Int64, is_elsewhere: NDArray[np.bool_]) -> Int64:
-        """The nodes to which arcs with these heads lead (int64[k]), given whether each leads to
-        machines that its tasks do not prefer (bool[k])."""
-        into_machine = self._machine_arcs.entrance(np.maximum(head, 0), is_elsewhere)
-        if len(self.node) == 0:
-            return into_machine
-        return np.where(head >= 0, into_machine, self.node[np.maximum(-1 - head, 0)])
-
-    def flow(self) -> AggregatorFlow:
-        """The flow out of aggregators after the last solve, for the extraction."""
-        inner = self.inner
-        return AggregatorFlow(*self._rows, inner.head, inner.cost, inner.flow, inner.capacity)
-
-    def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:
-        capacity = as_int64(
-            self._policy,
-            self._policy.machine_arc_capacity(
-                self.inner.level[entry], self.inner.head[entry], load
-            ),
-            "machine_arc_capacity",
-        )
-        if _native.first_outside(capacity, 0, MAX_INT64) >= 0:
-            worst = entry[capacity.argmin()]
-            raise PolicyError(
-                f"{self._policy.name}: the arc from aggregator {self.inner.tail[worst]} to machine "
-                f"{self.inner.head[worst]} has capacity {capacity.min()}"
-            )
-        if self._machine_arcs.replaces_inner:
-            priced = self.inner.is_priced[entry]
-            machine = self.inner.head[entry[priced]]
-            check_room_elsewhere(self._policy, machine, capacity[priced], load.room[machine])
-        return capacity
-
-    def _index_machines(self) -> None:
-        into = np.flatnonzero(self.inner.head >= 0)
-        order = into[np.argsort(self.inner.head[into], kind="stable")]
-        self._rows_into = (
-            np.searchsorted(self.inner.head[order], np.arange(self._machines + 1)),
-            order,
-        )
-
-
-class JobAggregators:
-    """The unscheduled aggregators U_j: one node, and one arc to the sink with the waiting price,
-    for each job with tasks in the graph. The task table keeps them
-    (native/flow_graph.hpp)."""
-
-    def __init__(self, graph: SolverGraph, sink: int, wait_price: TimePrice) -> None:
-        self._graph = graph
-        self._sink = sink
-        self._wait_price = wait_price
-
-    def enter(self, table: TaskTable, row: Int64, quantum: int) -> Int64:
-        """Add tasks (rows, int64[n]) to their jobs' aggregators in this quantum.
-
-        Returns: int64[n], what the waiting price of a task's job has in excess of its own. It is
-            negative if the task came later than the job's first.
-        """
-        first, lateness = table.enter_jobs(row, self._wait_price.quantum_us)
-        if len(first):
-            node = self._graph.add_nodes(len(first))
-            arc = self._graph.add_arcs(
-                node,
-                np.full(len(first), self._sink),
-                np.full(len(first), UNBOUNDED),
-                self._wait_price.cost * (quantum - first),
-            )
-            table.name_jobs(node, arc)
-        return self._wait_price.cost * lateness
-
-    def close_empty(self, table: TaskTable) -> None:
-        """Remove the aggregators of jobs without tasks."""
-        node = table.close_empty_jobs()
-        if len(node):
-            self._graph.solver.remove_nodes(node)
-
-    def price_waiting(self, table: TaskTable, quantum: int) -> None:
-        """Set the waiting price of all jobs to that of this quantum."""
-        _, arc, first = table.open_jobs()
-        self._graph.solver.set_cost(arc, self._wait_price.cost * (quantum - first))
-        self._graph.altered += len(arc)
-
-
-class PatienceArcs:
-    """The arcs to the patience node W: tasks with patience wait there for a place that they prefer,
-    for less than any other place costs.
-
-    The price of waiting there rises for all tasks alike, so it sits on the one arc W -> sink.
-    """
-
-    def __init__(self, graph: SolverGraph, sink: int, policy: Policy) -> None:
-        self._graph = graph
-        self._sink = sink
-        self._policy = policy
-        # W and its arc to the sink, from the first task with patience on
-        self._node = self._to_sink = np.zeros(0, np.int64)
-        # the quantum in which that arc began to count the price, and that it has now
-        self._first_quantum = self._quantum = 0
-
-    def price(self, tasks: TaskBatch, now_us: int) -> tuple[Int64, Int64]:
-        """Tell what waiting costs these tasks while their patience lasts, and when it ends.
-
-        Returns:
-            int64[n] each: the cost, negative where patience does not last; the time in us, 0 where
-            it is over.
-        """
-        price = self._policy.patience_price
-        ends_us = tasks.submit_us + self._policy.patience_us
-        cost = as_int64(self._policy, self._policy.patient_wait_cost(tasks), "patient_wait_cost")
-        lasts = (cost >= 0) & (ends_us > now_us)
-        waited = now_us // price.quantum_us - tasks.submit_us // price.quantum_us
-        return np.where(lasts, cost + price.cost * waited, -1), np.where(lasts, ends_us, 0)
-
-    def add(self, table: TaskTable, row: Int64, now_us: int) -> None:
-        """Let those of these tasks (new in the graph) wait whose patience lasts."""
-        cost, ends_us = self.price(table.batch(row), now_us)
-        arc = np.full(len(row), NO_ARC)
-        patient = np.flatnonzero(cost >= 0)
-        if len(self._node) or len(patient):
-            arc[patient] = self._add(table, row[patient], cost[patient], now_us)
-        table.set_patience(row, arc, ends_us)
-
-    def close(self, table: TaskTable, started: Int64, now_us: int) -> None:
-        """Close the arcs of tasks that run now, and of those whose patience is over."""
-        arc = table.end_patience(started, now_us)
-        if len(arc):
-            self._graph.solver.set_capacity(arc, np.zeros(len(arc), np.int64))
-            self._graph.altered += len(arc)
-
-    def _add(self, table: TaskTable, row: Int64, cost: Int64, now_us: int) -> Int64:
-        """Arcs of these costs to W, and W with the first."""
-        price = self._policy.patience_price
-        quantum = now_us // price.quantum_us
-        if len(self._node) == 0:
-            self._node = self._graph.add_nodes(1)
-            unbounded, zero = np.array([UNBOUNDED]), np.zeros(1, np.int64)
-            self._to_sink = self._graph.add_arcs(
-                self._node, np.array([self._sink]), unbounded, zero
-            )
-            self._first_quantum = quantum
-        risen = price.cost * (quantum - self._first_quantum)
-        if quantum != self._quantum:
-            self._quantum = quantum
-            self._graph.solver.set_cost(self._to_sink, np.array([risen]))
-            self._graph.altered += 1
-        check_costs(self._policy, cost, "out of a task")
-        head = np.full(len(row), UNSCHEDULED)
-        node = np.repeat(self._node, len(row))
-        return self._graph.add_task_arcs(row, table.node[row], head, node, cost - risen)
+    def _mark_moved(self, differs: NDArray[np.bool_], table: TaskTable) -> None:
+        """Mark the machines on which other tasks run than at the last call."""
+        runs = table.state == TaskState.RUNNING
+        task, machine = np.where(runs, table.task, -1), np.where(runs, table.machine, -1)
+        more = np.full(len(task) - len(self._task), -1, np.int64)
+        was_task, was_machine = np.append(self._task, more), np.append(self._machine, more)
+        moved = (task != was_task) | (machine != was_machine)
+        for row in (machine[moved], was_machine[moved]):
+            differs[row[row >= 0]] = True
+        self._task, self._machine = task, machine
 
 
 class FlowGraph:
@@ -383,7 +149,11 @@ class FlowGraph:
         self._sink = int(self._sink_node[0])
         self._machine_arcs = MachineArcs(self.arcs, self._sink, machines, pricing, preemption)
         self._aggregators = Aggregators(self.arcs, self._machine_arcs, policy, machines)
-        self._jobs = JobAggregators(self.arcs, self._sink, policy.wait_price)
+        self._groups = WaitingGroups(self.arcs, self._sink, policy)
+        self._arcs_change = policy.overrides("stale_aggregators")
+        self._tasks_change = policy.overrides("stale_tasks")
+        self._observations = Observations()
+        self._joined_before = np.zeros(0, bool)  # by task id, if the arcs of tasks change
         self._quantum = 0
         self._progress = -1  # quantum the running arcs are priced for
         self._patience = PatienceArcs(self.arcs, self._sink, policy)
@@ -397,24 +167,37 @@ class FlowGraph:
         now_us: int,
         stream: int,
         slots: SlotState | None = None,
+        observed: ObservedCell | None = None,
     ) -> None:
-        """Bring the graph up to date with the table, the load, and the prices of slots.
+        """Bring the graph up to date with the table, the load, the prices of slots, and what the
+        policy observes.
 
         The arcs of new aggregators come in an order drawn from `stream`: the solver breaks ties by
         it, and schedulers that break ties alike would claim the same machines.
         """
         self.arcs.added = self.arcs.altered = 0
         self._quantum = now_us // self._policy.wait_price.quantum_us
+        if observed is not None:
+            self._policy.observe(observed, now_us)
+            self._aggregators.grow()
         removed, started, joining = table.begin_update(self._preemption)
         if len(removed):
             self.tasks -= len(removed)
             self.solver.remove_nodes(removed)
-        self._aggregators.set_load(self._machine_arcs.set_load(load, slots), load)
+        machine = self._machine_arcs.set_load(load, slots)
+        if self._aggregators.costs_follow_load:
+            machine = self._observations.changed(load, observed, table)
+        self._aggregators.set_load(machine, load)
+        if self._arcs_change:
+            self._refresh_aggregators(load, stream)
+        if self._tasks_change:
+            self._refresh_tasks(table, load, now_us, stream)
         self.joined = len(joining)
         if len(joining):
             self._join(table, joining, load, stream)
-        self._jobs.close_empty(table)
-        self._jobs.price_waiting(table, self._quantum)
+        self._groups.close_empty(table)
+        self._groups.price_waiting(table, self._quantum)
+        have_to_wait = self._groups.bound(table) if self._groups.has_bounds else 0
         waits = joining
         if self._preemption:
             runs = table.state[joining] == TaskState.RUNNING
@@ -426,7 +209,8 @@ class FlowGraph:
             self._patience.add(table, waits, now_us)
             self._patience.close(table, started, now_us)
         table.end_update()
-        self.solver.set_supply(self._sink_node, np.array([-self.tasks], np.int64))
+        to_sink = self.tasks - have_to_wait
+        self.solver.set_supply(self._sink_node, np.array([-to_sink], np.int64))
 
     def solve(
         self, table: TaskTable, max_operations: int | None = None, places_when_stopped: bool = True
@@ -444,6 +228,10 @@ class FlowGraph:
         if status == Status.BUDGET:
             self.reached = self._take_reached(table, places_when_stopped)
             return
+        if status == Status.INFEASIBLE and self._groups.has_bounds:
+            unmet = self._groups.unmet_bounds(self.solver.cut)
+            if unmet:
+                raise PolicyError(f"{self._policy.name}: {unmet}")
         if status != Status.OPTIMAL:
             raise RuntimeError(
                 f"{self._policy.name}: the flow problem was left {status.name}"
@@ -551,11 +339,12 @@ class FlowGraph:
         """Nodes and arcs."""
         return self.solver.num_nodes + self.solver.num_arcs
 
-    def wait_cost(self, tasks: TaskBatch, now_us: int) -> Int64:
-        """The cost of leaving these tasks waiting now, int64[n]."""
-        price = self._policy.wait_price
-        waited: Int64 = now_us // price.quantum_us - tasks.submit_us // price.quantum_us
-        cost: Int64 = self._policy.unscheduled_cost(tasks) + price.cost * waited
+    def wait_cost(self, table: TaskTable, row: Int64, now_us: int) -> Int64:
+        """The cost of leaving these tasks (rows, int64[n]), which are in the graph, waiting now:
+        int64[n]."""
+        tasks, quantum_us = table.batch(row), self._policy.wait_price.quantum_us
+        waited: Int64 = now_us // quantum_us - tasks.submit_us // quantum_us
+        cost: Int64 = self._policy.unscheduled_cost(tasks) + table.group_cost(row) * waited
         if not self._policy.patience_us:
             return cost
         patient, _ = self._patience.price(tasks, now_us)
@@ -566,33 +355,104 @@ class FlowGraph:
     def _join(self, table: TaskTable, row: Int64, load: MachineLoad, stream: int) -> None:
         """Nodes for these tasks, with the arcs every task has."""
         tasks = table.batch(row)
-        arcs = arcs_as_int64(self._policy, self._policy.task_arcs(tasks), "task_arcs")
-        check_rows(self._policy, arcs.row, len(row))
-        check_heads(self._policy, arcs.head, self._machines, "a task")
+        arcs = self._ask(tasks)
         self._aggregators.open(arcs.head, load, stream)
-        late = self._jobs.enter(table, row, self._quantum)
+        late = self._groups.enter(table, row, tasks, self._quantum)
         node = self.arcs.add_nodes(len(row), supply=1)
         table.set_node(row, node)
         self.tasks += len(row)
-        unscheduled = as_int64(
-            self._policy, self._policy.unscheduled_cost(tasks) + late, "unscheduled_cost"
-        )
-        check_costs(self._policy, arcs.cost, "out of a task")
-        check_costs(self._policy, unscheduled, "out of a task")
         self.arcs.add_joining_tasks(
-            JoiningTasks(row, node, table.job_node(row), unscheduled),
+            self._with_costs(table, row, tasks, late),
             arcs,
             self._machine_arcs.entrance_of_preferred,
             self._aggregators.node,
         )
+        if self._tasks_change:
+            known, largest = len(self._joined_before), int(tasks.task.max())
+            if largest >= known:
+                more = np.zeros(max(largest + 1 - known, known), bool)
+                self._joined_before = np.append(self._joined_before, more)
+            self._joined_before[tasks.task] = True
+
+    def _ask(self, tasks: TaskBatch) -> TaskArcs:
+        """The arcs that the policy gives these tasks."""
+        arcs = arcs_as_int64(self._policy, self._policy.task_arcs(tasks), "task_arcs")
+        self._aggregators.grow()
+        check_rows(self._policy, arcs.row, len(tasks))
+        check_heads(self._policy, arcs.head, self._machines, "a task")
+        check_costs(self._policy, arcs.cost, "out of a task")
+        return arcs
+
+    def _with_costs(
+        self, table: TaskTable, row: Int64, tasks: TaskBatch, late: Int64
+    ) -> JoiningTasks:
+        """These tasks, with what leaving them waiting costs beside the price of their group."""
+        said = answer(
+            self._policy, self._policy.unscheduled_cost(tasks), len(row), "unscheduled_cost"
+        )
+        cost = said + late
+        check_costs(self._policy, cost, "out of a task")
+        return JoiningTasks(row, table.node[row], table.group_node(row), cost)
+
+    # --- what the policy says anew ---------------------------------------------------------------
+
+    def _refresh_aggregators(self, load: MachineLoad, stream: int) -> None:
+        which = "stale_aggregators"
+        stale = as_int64(self._policy, self._policy.stale_aggregators(), which)
+        self._aggregators.grow()
+        first = _native.first_outside(stale, 0, self._policy.aggregators - 1)
+        if first >= 0:
+            raise PolicyError(
+                f"{self._policy.name}: {which}: aggregator {int(stale[first])} of "
+                f"{self._policy.aggregators}"
+            )
+        if len(stale):
+            self._aggregators.refresh(stale, load, stream)
+
+    def _refresh_tasks(self, table: TaskTable, load: MachineLoad, now_us: int, stream: int) -> None:
+        task = as_int64(self._policy, self._policy.stale_tasks(), "stale_tasks")
+        if len(task) == 0:
+            return
+        known = len(self._joined_before)
+        never = (task < 0) | (task >= known)
+        never[~never] = ~self._joined_before[task[~never]]
+        if never.any():
+            raise PolicyError(
+                f"{self._policy.name}: stale_tasks: task {int(task[never][0])} was never in the "
+                f"graph"
+            )
+        row = table.rows(task)
+        row = np.unique(row[row != NO_ROW])
+        row = row[table.node_state[row] != TaskNodeState.NONE]  # others have ended, or may not move
+        if len(row) == 0:
+            return
+        tasks = table.batch(row)
+        arcs = self._ask(tasks)
+        self._aggregators.open(arcs.head, load, stream)
+        late = table.cost_of_lateness(row, self._policy.wait_price.quantum_us)
+        self.arcs.relist_tasks(
+            self._with_costs(table, row, tasks, late),
+            arcs,
+            self._machine_arcs.entrance_of_preferred,
+            self._aggregators.node,
+        )
+        row = row[table.node_state[row] == TaskNodeState.RUNNING]
+        if len(row):
+            base = self._running_arc_cost(table, row)
+            arc = table.running_arc[row]
+            table.set_running_arc(row, arc, base)
+            cost = base - self._progress_price(table, row, now_us)
+            check_costs(self._policy, cost, "out of a task")
+            self.solver.set_cost(arc, cost)
+            self.arcs.altered += len(row)
+            if not self._migration:
+                self._close_other_machines(row)
+
+    # --- running tasks ---------------------------------------------------------------------------
 
     def _add_running_arcs(self, table: TaskTable, row: Int64, now_us: int) -> None:
         machine = table.machine[row]
-        base = as_int64(
-            self._policy,
-            self._policy.running_arc_cost(table.batch(row), machine),
-            "running_arc_cost",
-        )
+        base = self._running_arc_cost(table, row)
         cost = base - self._progress_price(table, row, now_us)
         check_costs(self._policy, cost, "out of a task")
         if not self._migration:
@@ -603,11 +463,15 @@ class FlowGraph:
         table.set_running_arc(row, arc, base)
 
     def _close_other_machines(self, row: Int64) -> None:
-        """Leave tasks that begin to run only their running arc and the one to U_j."""
+        """Leave running tasks only their running arc and the one to U_j."""
         arc, arcs = self.arcs.arcs_of(row)
         to_machines = arc[arcs.head != UNSCHEDULED]
         self.solver.set_capacity(to_machines, np.zeros(len(to_machines), np.int64))
         self.arcs.altered += len(to_machines)
+
+    def _running_arc_cost(self, table: TaskTable, row: Int64) -> Int64:
+        said = self._policy.running_arc_cost(table.batch(row), table.machine[row])
+        return answer(self._policy, said, len(row), "running_arc_cost")
 
     def _price_running_arcs(self, table: TaskTable, now_us: int) -> None:
         quantum = now_us // self._policy.progress_price.quantum_us

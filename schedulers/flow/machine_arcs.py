@@ -53,6 +53,7 @@ from schedulers.flow.policies.interface import (
     UNKNOWN_COST,
     AggregatorArcs,
     MachineLoad,
+    ObservedCell,
     Policy,
     PolicyError,
     TaskArcs,
@@ -140,6 +141,7 @@ class Scaled(Policy):
     def __init__(self, policy: Policy, scale: int) -> None:
         self._policy = policy
         self._scale = scale
+        self.observes_running = policy.observes_running
         self.patience_us = policy.patience_us
         self.patience_price = self._time_price(policy.patience_price)
         self.wait_price = self._time_price(policy.wait_price)
@@ -166,6 +168,36 @@ class Scaled(Policy):
 
     def learn(self, changes: TaskChanges) -> None:
         self._policy.learn(changes)
+
+    def overrides(self, method: str) -> bool:
+        return self._policy.overrides(method)
+
+    def observe(self, cell: ObservedCell, now_us: int) -> None:
+        self._policy.observe(cell, now_us)
+
+    def stale_aggregators(self) -> Int64:
+        return self._policy.stale_aggregators()
+
+    def stale_tasks(self) -> Int64:
+        return self._policy.stale_tasks()
+
+    def waiting_group(self, tasks: TaskBatch) -> Int64:
+        return self._policy.waiting_group(tasks)
+
+    def group_wait_cost(self, group: Int64) -> Int64:
+        return self._policy.group_wait_cost(group) * self._scale
+
+    def waiting_bounds(self, group: Int64, tasks: Int64) -> tuple[Int64, Int64] | None:
+        return self._policy.waiting_bounds(group, tasks)
+
+    def aggregator_name(self, aggregator: int) -> str:
+        return self._policy.aggregator_name(aggregator)
+
+    def machine_arc_cost(
+        self, tail: Int64, level: Int64, machine: Int64, load: MachineLoad
+    ) -> Int64 | None:
+        cost = self._policy.machine_arc_cost(tail, level, machine, load)
+        return None if cost is None else cost * self._scale
 
     def is_elsewhere(self, aggregator: Int64) -> NDArray[np.bool_]:
         return self._policy.is_elsewhere(aggregator)
@@ -221,7 +253,12 @@ class MachineArcs:
         self._sink = sink
         self._elsewhere_only = pricing is not None and pricing.elsewhere_only
         self.replaces_inner = (
-            pricing is not None and pricing.elsewhere_only and pricing.policy.one_arc_elsewhere
+            pricing is not None
+            and pricing.elsewhere_only
+            and pricing.policy.one_arc_elsewhere
+            # Priced arcs are opened once.
+            and not pricing.policy.overrides("stale_aggregators")
+            and not pricing.policy.overrides("machine_arc_cost")
         )
         self.node = self._entrance = self.entrance_of_preferred = graph.add_nodes(machines)
         self.room = zero = np.zeros(machines, np.int64)

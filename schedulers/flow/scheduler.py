@@ -23,7 +23,7 @@ from schedulers.flow.extraction import fit_together, in_whole_gangs, place_singl
 from schedulers.flow.graph import UNROUTED, FlowGraph
 from schedulers.flow.machine_arcs import SlotPricing, SlotState
 from schedulers.flow.options import FlowOptions
-from schedulers.flow.policies.interface import MachineLoad, Policy
+from schedulers.flow.policies.interface import MachineLoad, ObservedCell, Policy
 from schedulers.flow.solver_graph import UNSCHEDULED, TaskNodeState, TaskState, TaskTable
 from schedulers.interface import (
     NO_REASON,
@@ -72,6 +72,8 @@ class FlowScheduler:
             pricing = SlotPricing(options, policy, machines, options.preemption)
             policy = pricing.policy
         self._policy = policy
+        self._observes = policy.overrides("observe")
+        self._knows_running = options.preemption or policy.observes_running
         self._prices_are_paid = pricing is not None and options.price_mode is PriceMode.PAID
         racers = options.algorithm
         self.graph = FlowGraph(
@@ -103,7 +105,7 @@ class FlowScheduler:
         kind = changes.kind
         if kind == ChangeKind.REJECTED:
             self.table.reject(changes.task)
-        elif self._options.preemption and kind in _RUNNING:
+        elif self._knows_running and kind in _RUNNING:
             if changes.adopted is not None:
                 self.table.offer(changes.adopted)
             self.table.run(changes.task, changes.machine, changes.allocation, changes.at_us)
@@ -118,7 +120,8 @@ class FlowScheduler:
         self.table.offer(tasks)
         load = self._load(view)
         slots = self._price_slots(tasks, view, load, context.now_us)
-        self.graph.update(self.table, load, context.now_us, context.stream, slots)
+        observed = self._observed(view) if self._observes else None
+        self.graph.update(self.table, load, context.now_us, context.stream, slots, observed)
         graph_ns = perf_counter_ns()
         self.graph.solve(self.table, self._options.max_operations, self._places_when_stopped)
         certificate = self._certify() if self.graph.reached is None else None
@@ -171,6 +174,19 @@ class FlowScheduler:
             room = free + np.where(view.up, np.bincount(own, minlength=len(free)), 0)
         used = self._total - free
         return MachineLoad(self._total, np.maximum(used, 0, out=used), room, free)
+
+    def _observed(self, view: ClusterView) -> ObservedCell:
+        """What the policy is told of the cell."""
+        running = NONE
+        if self._policy.observes_running:
+            running = np.flatnonzero(self.table.state == TaskState.RUNNING)
+        return ObservedCell(
+            self._limit,
+            view.free,
+            view.up,
+            self.table.batch(running),
+            self.table.machine[running].astype(np.int32),
+        )
 
     def _price_slots(
         self, tasks: TaskBatch, view: ClusterView, load: MachineLoad, now_us: int
@@ -346,7 +362,7 @@ class FlowScheduler:
                 np.sort(Stream(context.stream).permutation(len(over))[: self._options.repairs])
             ]
         tasks = self.table.batch(over)
-        wait_cost = self.graph.wait_cost(tasks, context.now_us)
+        wait_cost = self.graph.wait_cost(self.table, over, context.now_us)
         chosen = place_singly(
             tasks,
             wait_cost,
@@ -432,7 +448,7 @@ class FlowScheduler:
             return np.zeros(len(row), bool)
         unplaced = self.graph.arcs.destination(row) == UNSCHEDULED
         waits: NDArray[np.bool_] = unplaced & (
-            self._policy.cost_anywhere(tasks) < self.graph.wait_cost(tasks, now_us)
+            self._policy.cost_anywhere(tasks) < self.graph.wait_cost(self.table, row, now_us)
         )
         return waits
 

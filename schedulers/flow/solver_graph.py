@@ -103,17 +103,22 @@ class TaskTable(_native.TaskTable):  # type: ignore[misc] # compiled
     begin_update: Callable[[bool], tuple[Int64, Int64, Int64]]
     # what begin_update() said is done
     end_update: Callable[[], None]
-    # (row int64[n], quantum_us of the waiting price) -> the first quantum of each new job,
-    # int64[k], and by how many quanta each task came after its job's first, int64[n]
-    enter_jobs: Callable[[Int64, int], tuple[Int64, Int64]]
-    # (node, arc to the sink: int64[k] each), of the new jobs
-    name_jobs: Callable[[Int64, Int64], None]
-    # -> the nodes of jobs without tasks in the graph, which are forgotten
-    close_empty_jobs: Callable[[], Int64]
-    # -> node, arc to the sink, first quantum of each job in the graph
-    open_jobs: Callable[[], tuple[Int64, Int64, Int64]]
-    # (row int64[n]) -> the node of each task's job
-    job_node: Callable[[Int64], Int64]
+    # (row, group: int64[n] each; quantum_us of the waiting price) -> the new groups, ascending, and
+    # in which quantum the first task of each was submitted, int64[k] each
+    enter_groups: Callable[[Int64, Int64, int], tuple[Int64, Int64]]
+    # (node, arc to the sink, cost of a quantum: int64[k] each), of the new groups
+    name_groups: Callable[[Int64, Int64, Int64], None]
+    # -> the nodes of groups without tasks in the graph, which are forgotten
+    close_empty_groups: Callable[[], Int64]
+    # -> group, node, arc to the sink, first quantum, cost of a quantum, and tasks of each group in
+    # the graph
+    open_groups: Callable[[], tuple[Int64, Int64, Int64, Int64, Int64, Int64]]
+    # (row int64[n]) -> the node of each task's group
+    group_node: Callable[[Int64], Int64]
+    # (row int64[n]) -> what a quantum of waiting costs in each task's group
+    group_cost: Callable[[Int64], Int64]
+    # (row int64[n], quantum_us) -> by how much the price of a task's group exceeds its own
+    cost_of_lateness: Callable[[Int64, int], Int64]
     # (row, node: int64[n] each)
     set_node: Callable[[Int64, Int64], None]
     # (row, arc, cost: int64[n] each)
@@ -173,8 +178,8 @@ class SolverGraph:
     added: nodes and arcs added in the current round. altered: capacities and costs of arcs set in
     it.
 
-    Arcs out of aggregators are never removed. Several of the solver's may stand for one row of the
-    graph's table of them (graph.InnerArcs).
+    Several of the solver's arcs may stand for one row of the graph's table of arcs out of
+    aggregators (aggregators.InnerArcs).
 
     solver: An empty one; None: one of the solver's default algorithm.
     """
@@ -229,6 +234,34 @@ class SolverGraph:
             aggregator_node,
         )
         self._arcs.name(self._add(tail, head, np.ones(len(tail), np.int64), cost))
+
+    def relist_tasks(
+        self, tasks: JoiningTasks, arcs: TaskArcs, machine_node: Int64, aggregator_node: Int64
+    ) -> None:
+        """Give tasks that are in the graph other arcs. Arguments as of add_joining_tasks(). An arc
+        that leads where one of the task's arcs led before is that arc, and has its flow."""
+        arc, cost, removed, tail, head, cost_of_new = self._arcs.relist(
+            tasks.row,
+            tasks.node,
+            arcs.row,
+            arcs.head,
+            arcs.cost,
+            tasks.unscheduled_node,
+            tasks.unscheduled_cost,
+            machine_node,
+            aggregator_node,
+        )
+        if len(removed):
+            self.solver.remove_arcs(removed)
+        if len(arc):
+            self.solver.set_cost(arc, cost)
+            self.altered += len(arc)
+        self._arcs.name_relisted(self._add(tail, head, np.ones(len(tail), np.int64), cost_of_new))
+
+    def move_inner_arcs(self, row: Int64) -> None:
+        """The rows of arcs out of aggregators have moved: each to row[its old one], NO_ROW if it is
+        gone."""
+        self._arcs.move_inner(row)
 
     def add_task_arcs(
         self, row: Int64, node: Int64, head: Int64, head_node: Int64, cost: Int64

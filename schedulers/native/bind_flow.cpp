@@ -97,22 +97,43 @@ nb::object gangs(const TaskTable& self, nb::handle row) {
   return gather(self.gang, of.span());
 }
 
-nb::tuple join(FlowArcs& self, nb::handle row, nb::handle node, nb::handle arc_task,
-               nb::handle arc_head, nb::handle arc_cost, nb::handle unscheduled_node,
-               nb::handle unscheduled_cost, nb::handle machine_node, nb::handle aggregator_node) {
-  const Column<const int64_t> rows = int64_column(row, "row"), nodes = int64_column(node, "node"),
-                              tasks = int64_column(arc_task, "arc_task"),
-                              heads = int64_column(arc_head, "arc_head"),
-                              costs = int64_column(arc_cost, "arc_cost"),
-                              waiting = int64_column(unscheduled_node, "unscheduled_node"),
-                              prices = int64_column(unscheduled_cost, "unscheduled_cost"),
-                              machines = int64_column(machine_node, "machine_node"),
-                              aggregators = int64_column(aggregator_node, "aggregator_node");
-  const FlowArcs::New added =
-      self.join({rows.span(), nodes.span(), tasks.span(), heads.span(), costs.span(),
-                 waiting.span(), prices.span(), machines.span(), aggregators.span()});
+// The columns of FlowArcs::Joining, which it keeps alive.
+struct JoiningColumns {
+  JoiningColumns(nb::handle row, nb::handle node, nb::handle arc_task, nb::handle arc_head,
+                 nb::handle arc_cost, nb::handle unscheduled_node, nb::handle unscheduled_cost,
+                 nb::handle machine_node, nb::handle aggregator_node)
+      : rows(int64_column(row, "row")),
+        nodes(int64_column(node, "node")),
+        tasks(int64_column(arc_task, "arc_task")),
+        heads(int64_column(arc_head, "arc_head")),
+        costs(int64_column(arc_cost, "arc_cost")),
+        waiting(int64_column(unscheduled_node, "unscheduled_node")),
+        prices(int64_column(unscheduled_cost, "unscheduled_cost")),
+        machines(int64_column(machine_node, "machine_node")),
+        aggregators(int64_column(aggregator_node, "aggregator_node")) {}
+
+  FlowArcs::Joining spans() const {
+    return {rows.span(),    nodes.span(),  tasks.span(),    heads.span(),      costs.span(),
+            waiting.span(), prices.span(), machines.span(), aggregators.span()};
+  }
+
+  Column<const int64_t> rows, nodes, tasks, heads, costs, waiting, prices, machines, aggregators;
+};
+
+template <class... Handles>
+nb::tuple join(FlowArcs& self, Handles... handles) {
+  const FlowArcs::New added = self.join(JoiningColumns(handles...).spans());
   return arrays(added.tail, added.head, added.cost);
 }
+
+template <class... Handles>
+nb::tuple relist(FlowArcs& self, Handles... handles) {
+  const FlowArcs::Relisted found = self.relist(JoiningColumns(handles...).spans());
+  return arrays(found.arc, found.cost, found.removed, found.added.tail, found.added.head,
+                found.added.cost);
+}
+
+using H = nb::handle;
 
 nb::tuple set(SegmentArcs& self, nb::handle cost, nb::handle slots, nb::handle free,
               nb::handle units, nb::handle row, size_t levels) {
@@ -230,19 +251,24 @@ void bind_flow(nb::module_& module) {
              return arrays(changes.removed, changes.started, changes.joining);
            })
       .def("end_update", &TaskTable::end_update)
-      .def("enter_jobs",
-           [](TaskTable& self, nb::handle row, int64_t quantum_us) {
-             const auto entered = self.enter_jobs(int64_column(row, "row").span(), quantum_us);
-             return arrays(entered.first_quantum, entered.lateness);
+      .def("enter_groups",
+           [](TaskTable& self, nb::handle row, nb::handle group, int64_t quantum_us) {
+             const auto added = self.enter_groups(int64_column(row, "row").span(),
+                                                  int64_column(group, "group").span(), quantum_us);
+             return arrays(added.group, added.first_quantum);
            })
-      .def("name_jobs", with_arrays(&TaskTable::name_jobs, {"node", "arc"}))
-      .def("close_empty_jobs", [](TaskTable& self) { return array_of(self.jobs.close_empty()); })
-      .def("open_jobs",
+      .def("name_groups", with_arrays(&TaskTable::name_groups, {"node", "arc", "cost"}))
+      .def("close_empty_groups",
+           [](TaskTable& self) { return array_of(self.groups.close_empty()); })
+      .def("open_groups",
            [](const TaskTable& self) {
-             const auto open = self.jobs.open();
-             return arrays(open.node, open.arc, open.first_quantum);
+             const auto open = self.groups.open();
+             return arrays(open.group, open.node, open.arc, open.first_quantum, open.cost,
+                           open.tasks);
            })
-      .def("job_node", with_arrays(&TaskTable::job_nodes, {"row"}))
+      .def("group_node", with_arrays(&TaskTable::group_nodes, {"row"}))
+      .def("group_cost", with_arrays(&TaskTable::group_costs, {"row"}))
+      .def("cost_of_lateness", with_arrays(&TaskTable::cost_of_lateness, {"row", "quantum_us"}))
       .def("set_node", with_arrays(&TaskTable::set_node, {"row", "node"}))
       .def("set_running_arc", with_arrays(&TaskTable::set_running_arc, {"row", "arc", "cost"}))
       .def("set_patience", with_arrays(&TaskTable::set_patience, {"row", "arc", "ends_us"}))
@@ -270,7 +296,10 @@ void bind_flow(nb::module_& module) {
       .def_prop_ro("patience_ends_us", &window<&TaskTable::patience_ends_us>);
   nb::class_<FlowArcs>(module, "FlowArcs")
       .def(nb::init<>())
-      .def("join", &join)
+      .def("join", &join<H, H, H, H, H, H, H, H, H>)
+      .def("relist", &relist<H, H, H, H, H, H, H, H, H>)
+      .def("name_relisted", with_arrays(&FlowArcs::name_relisted, {"arc"}))
+      .def("move_inner", with_arrays(&FlowArcs::move_inner, {"row"}))
       .def("name", with_arrays(&FlowArcs::name, {"arc"}))
       .def("add_of_tasks", with_arrays(&FlowArcs::add_of_tasks, {"arc", "row", "head"}))
       .def("add_inner", with_arrays(&FlowArcs::add_inner, {"arc", "inner"}))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 namespace agora {
@@ -15,49 +16,51 @@ void require(bool holds, const char* what) {
 
 }  // namespace
 
-std::vector<int64_t> UnscheduledAggregators::enter(std::span<const int64_t> job,
-                                                   std::span<const int64_t> submitted,
-                                                   std::span<int64_t> place) {
+UnscheduledAggregators::New UnscheduledAggregators::enter(std::span<const int64_t> group,
+                                                          std::span<const int64_t> submitted,
+                                                          std::span<int64_t> place) {
   require_named();
-  require(submitted.size() == job.size() && place.size() == job.size(),
-          "job, submitted, place: expected columns of one length");
-  std::vector<int64_t> added;
-  for (const int64_t each : job)
-    if (!place_of_.contains(each)) added.push_back(each);
-  std::sort(added.begin(), added.end());
-  added.erase(std::unique(added.begin(), added.end()), added.end());
-  if (pool_.reserve(added.size())) places_.resize(pool_.rows());
-  for (const int64_t each : added) {
+  require(submitted.size() == group.size() && place.size() == group.size(),
+          "group, submitted, place: expected columns of one length");
+  New added;
+  for (const int64_t each : group)
+    if (!place_of_.contains(each)) added.group.push_back(each);
+  std::sort(added.group.begin(), added.group.end());
+  added.group.erase(std::unique(added.group.begin(), added.group.end()), added.group.end());
+  if (pool_.reserve(added.group.size())) places_.resize(pool_.rows());
+  for (const int64_t each : added.group) {
     const int64_t free = pool_.take();
-    at(free) = {each, kNoNode, 0, INT64_MAX, 0};
+    at(free) = {each, kNoNode, 0, INT64_MAX, 0, 0};
     place_of_.emplace(each, free);
     unnamed_.push_back(free);
   }
-  for (size_t i = 0; i < job.size(); ++i) {
-    place[i] = place_of_.find(job[i])->second;
+  for (size_t i = 0; i < group.size(); ++i) {
+    place[i] = place_of_.find(group[i])->second;
     Place& its = at(place[i]);
     ++its.tasks;
     if (its.node == kNoNode) its.first_quantum = std::min(its.first_quantum, submitted[i]);
   }
-  std::vector<int64_t> first;
-  for (const int64_t each : unnamed_) first.push_back(at(each).first_quantum);
-  return first;
+  for (const int64_t each : unnamed_) added.first_quantum.push_back(at(each).first_quantum);
+  return added;
 }
 
-void UnscheduledAggregators::name(std::span<const int64_t> node, std::span<const int64_t> arc) {
-  require(node.size() == unnamed_.size() && arc.size() == unnamed_.size(),
-          "node, arc: expected one id for each new job");
+void UnscheduledAggregators::name(std::span<const int64_t> node, std::span<const int64_t> arc,
+                                  std::span<const int64_t> cost) {
+  require(node.size() == unnamed_.size() && arc.size() == unnamed_.size() &&
+              cost.size() == unnamed_.size(),
+          "node, arc, cost: expected one of each for each new group");
   for (size_t i = 0; i < node.size(); ++i)
     require(node[i] >= 0 && arc[i] >= 0, "node, arc: expected ids from 0 on");
   for (size_t i = 0; i < unnamed_.size(); ++i) {
     at(unnamed_[i]).node = node[i];
     at(unnamed_[i]).arc = arc[i];
+    at(unnamed_[i]).cost = cost[i];
   }
   unnamed_.clear();
 }
 
 void UnscheduledAggregators::leave(int64_t place) {
-  if (at(place).tasks == 0) throw std::logic_error("more tasks left a job than had entered it");
+  if (at(place).tasks == 0) throw std::logic_error("more tasks left a group than had entered it");
   --at(place).tasks;
 }
 
@@ -68,7 +71,7 @@ std::vector<int64_t> UnscheduledAggregators::close_empty() {
     if (places_[p].node == kNoNode || places_[p].tasks > 0) continue;
     closed.push_back(static_cast<int64_t>(p));
     nodes.push_back(places_[p].node);
-    place_of_.erase(places_[p].job);
+    place_of_.erase(places_[p].group);
     places_[p].node = kNoNode;
   }
   for (auto place = closed.rbegin(); place != closed.rend(); ++place) pool_.give_back(*place);
@@ -79,15 +82,18 @@ UnscheduledAggregators::Open UnscheduledAggregators::open() const {
   Open found;
   for (const Place& each : places_) {
     if (each.node == kNoNode) continue;
+    found.group.push_back(each.group);
     found.node.push_back(each.node);
     found.arc.push_back(each.arc);
     found.first_quantum.push_back(each.first_quantum);
+    found.cost.push_back(each.cost);
+    found.tasks.push_back(each.tasks);
   }
   return found;
 }
 
 void UnscheduledAggregators::require_named() const {
-  if (!unnamed_.empty()) throw std::logic_error("new jobs have no ids yet");
+  if (!unnamed_.empty()) throw std::logic_error("new groups have no ids yet");
 }
 
 namespace {
@@ -205,27 +211,44 @@ TaskTable::Changes TaskTable::begin_update(bool preemption) {
   return changing_;
 }
 
-TaskTable::Entered TaskTable::enter_jobs(std::span<const int64_t> rows, int64_t quantum_us) {
+UnscheduledAggregators::New TaskTable::enter_groups(std::span<const int64_t> rows,
+                                                    std::span<const int64_t> group,
+                                                    int64_t quantum_us) {
   require_rows(rows);
+  require(group.size() == rows.size(), "group: expected one per row");
   require(quantum_us > 0, "quantum_us: expected more than 0");
-  std::vector<int64_t> of, submitted, place(rows.size());
-  for (const int64_t row : rows) {
-    of.push_back(job[row]);
-    submitted.push_back(floor_divide(submit_us[row], quantum_us));
-  }
-  Entered entered;
-  entered.first_quantum = jobs.enter(of, submitted, place);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    job_place[rows[i]] = place[i];
-    entered.lateness.push_back(jobs.first_quantum(place[i]) - submitted[i]);
-  }
-  return entered;
+  std::vector<int64_t> submitted, place(rows.size());
+  submitted.reserve(rows.size());
+  for (const int64_t row : rows) submitted.push_back(floor_divide(submit_us[row], quantum_us));
+  UnscheduledAggregators::New added = groups.enter(group, submitted, place);
+  for (size_t i = 0; i < rows.size(); ++i) group_place[rows[i]] = place[i];
+  return added;
 }
 
-std::vector<int64_t> TaskTable::job_nodes(std::span<const int64_t> rows) const {
+std::vector<int64_t> TaskTable::group_nodes(std::span<const int64_t> rows) const {
   require_rows(rows);
   std::vector<int64_t> found(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) found[i] = jobs.node(job_place[rows[i]]);
+  for (size_t i = 0; i < rows.size(); ++i) found[i] = groups.node(group_place[rows[i]]);
+  return found;
+}
+
+std::vector<int64_t> TaskTable::group_costs(std::span<const int64_t> rows) const {
+  require_rows(rows);
+  std::vector<int64_t> found(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) found[i] = groups.cost(group_place[rows[i]]);
+  return found;
+}
+
+std::vector<int64_t> TaskTable::cost_of_lateness(std::span<const int64_t> rows,
+                                                 int64_t quantum_us) const {
+  require_rows(rows);
+  require(quantum_us > 0, "quantum_us: expected more than 0");
+  std::vector<int64_t> found(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int64_t place = group_place[rows[i]];
+    found[i] = groups.cost(place) *
+               (groups.first_quantum(place) - floor_divide(submit_us[rows[i]], quantum_us));
+  }
   return found;
 }
 
@@ -345,7 +368,7 @@ void TaskTable::reserve(size_t more, int64_t largest_id) {
   if (!pool_.reserve(more)) return;
   for (auto* column :
        {&task, &job, &request, &submit_us, &gang, &machine, &allocation, &since_us, &node,
-        &job_place, &running_arc, &running_arc_cost, &patience_arc, &patience_ends_us})
+        &group_place, &running_arc, &running_arc_cost, &patience_arc, &patience_ends_us})
     column->grow(pool_.rows());
   for (auto* column : {&priority, &preference}) column->grow(pool_.rows());
   for (auto* column : {&task_class, &state, &node_state}) column->grow(pool_.rows());
@@ -354,23 +377,22 @@ void TaskTable::reserve(size_t more, int64_t largest_id) {
 void TaskTable::leave_graph(int64_t row) {
   if (node_state_of(row) == TaskNodeState::kNone) return;
   abandoned_.push_back(node[row]);
-  jobs.leave(job_place[row]);
+  groups.leave(group_place[row]);
   node_state[row] = static_cast<int8_t>(TaskNodeState::kNone);
   node[row] = kNoNode;
 }
 
-FlowArcs::New FlowArcs::join(const Joining& tasks) {
+FlowArcs::Listed FlowArcs::listed(const Joining& tasks) {
   const size_t n = tasks.row.size(), k = tasks.arc_task.size();
   require(tasks.node.size() == n && tasks.unscheduled_node.size() == n &&
               tasks.unscheduled_cost.size() == n,
           "tasks: expected columns of one length");
   require(tasks.arc_head.size() == k && tasks.arc_cost.size() == k,
           "arcs of tasks: expected columns of one length");
-  require(unnamed_.empty(), "expected ids of the tasks' arcs first");
-  New added;
+  Listed found;
+  New& added = found.nodes;
   for (auto* column : {&added.tail, &added.head, &added.cost}) column->reserve(k + n);
-  std::vector<TaskArc> arcs;
-  arcs.reserve(k + n);
+  found.arcs.reserve(k + n);
   for (size_t i = 0; i < k; ++i) {
     const int64_t task = tasks.arc_task[i], head = tasks.arc_head[i];
     require(0 <= task && at(task) < n, "an arc of a task that does not exist");
@@ -381,35 +403,106 @@ FlowArcs::New FlowArcs::join(const Joining& tasks) {
     added.tail.push_back(tasks.node[at(task)]);
     added.head.push_back(nodes[index]);
     added.cost.push_back(tasks.arc_cost[i]);
-    arcs.push_back({tasks.row[at(task)], head, tasks.arc_cost[i], kNoArc});
+    found.arcs.push_back({tasks.row[at(task)], head, tasks.arc_cost[i], kNoArc});
   }
-  int64_t largest = -1;
   for (size_t i = 0; i < n; ++i) {
     require(tasks.row[i] >= 0, "row: expected rows of the task table");
-    largest = std::max(largest, tasks.row[i]);
     added.tail.push_back(tasks.node[i]);
     added.head.push_back(tasks.unscheduled_node[i]);
     added.cost.push_back(tasks.unscheduled_cost[i]);
-    arcs.push_back({tasks.row[i], kUnscheduled, tasks.unscheduled_cost[i], kNoArc});
+    found.arcs.push_back({tasks.row[i], kUnscheduled, tasks.unscheduled_cost[i], kNoArc});
   }
+  return found;
+}
+
+FlowArcs::New FlowArcs::join(const Joining& tasks) {
+  require(unnamed_.empty(), "expected ids of the tasks' arcs first");
+  Listed found = listed(tasks);
+  int64_t largest = -1;
+  for (const int64_t row : tasks.row) largest = std::max(largest, row);
   if (at(largest + 1) > tasks_.size()) tasks_.resize(std::max(at(largest + 1), 2 * tasks_.size()));
   for (const int64_t row : tasks.row) tasks_[at(row)] = {};
-  unnamed_ = std::move(arcs);
-  return added;
+  unnamed_ = std::move(found.arcs);
+  return std::move(found.nodes);
 }
 
 void FlowArcs::name(std::span<const int64_t> arc) {
   require(arc.size() == unnamed_.size(), "arc: expected one id for each new arc");
   reserve(arc);
-  // From the last on, so that each list is in the order of its arcs.
+  link(arc, unnamed_);
+  unnamed_.clear();
+}
+
+FlowArcs::Relisted FlowArcs::relist(const Joining& tasks) {
+  require(relisted_.empty(), "expected ids of the tasks' arcs first");
+  const Listed wanted = listed(tasks);
+  struct Old {
+    int64_t row, head;
+    size_t order;
+    int64_t arc;
+    bool kept = false;
+  };
+  std::vector<Old> old;
+  for (const int64_t row : tasks.row)
+    for (int64_t arc = task_at(row).first; arc != kNoArc; arc = of_tasks_[at(arc)].next)
+      old.push_back({row, of_tasks_[at(arc)].head, old.size(), arc});
+  std::sort(old.begin(), old.end(), [](const Old& a, const Old& b) {
+    return std::tie(a.row, a.head, a.order) < std::tie(b.row, b.head, b.order);
+  });
+  for (size_t i = 1; i < old.size(); ++i)
+    require(old[i - 1].arc != old[i].arc, "row: expected each task once");
+  Relisted found;
+  for (size_t i = 0; i < wanted.arcs.size(); ++i) {
+    const TaskArc& its = wanted.arcs[i];
+    auto same = std::lower_bound(old.begin(), old.end(), its, [](const Old& a, const TaskArc& b) {
+      return std::tie(a.row, a.head) < std::tie(b.row, b.head);
+    });
+    const auto matches = [&] {
+      return same != old.end() && same->row == its.row && same->head == its.head;
+    };
+    while (matches() && same->kept) ++same;
+    if (!matches()) {
+      found.added.tail.push_back(wanted.nodes.tail[i]);
+      found.added.head.push_back(wanted.nodes.head[i]);
+      found.added.cost.push_back(its.cost);
+      relisted_arcs_.push_back(kNoArc);
+      continue;
+    }
+    same->kept = true;
+    relisted_arcs_.push_back(same->arc);
+    if (of_tasks_[at(same->arc)].cost == its.cost) continue;
+    found.arc.push_back(same->arc);
+    found.cost.push_back(its.cost);
+  }
+  for (const Old& each : old)
+    if (!each.kept) found.removed.push_back(each.arc);
+  for (const int64_t row : tasks.row) tasks_[at(row)].first = kNoArc;
+  relisted_ = wanted.arcs;
+  return found;
+}
+
+void FlowArcs::name_relisted(std::span<const int64_t> arc) {
+  require(arc.size() == static_cast<size_t>(
+                            std::count(relisted_arcs_.begin(), relisted_arcs_.end(), kNoArc)),
+          "arc: expected one id for each new arc");
+  reserve(arc);
+  auto next = arc.begin();
+  for (int64_t& id : relisted_arcs_)
+    if (id == kNoArc) id = *next++;
+  link(relisted_arcs_, relisted_);
+  relisted_arcs_.clear();
+  relisted_.clear();
+}
+
+// From the last on, so that each list is in the order of its arcs.
+void FlowArcs::link(std::span<const int64_t> arc, std::span<const TaskArc> listed) {
   for (size_t i = arc.size(); i-- > 0;) {
     TaskArc& its = of_tasks_[at(arc[i])];
-    its = unnamed_[i];
+    its = listed[i];
     int64_t& first = tasks_[at(its.row)].first;
     its.next = first;
     first = arc[i];
   }
-  unnamed_.clear();
 }
 
 void FlowArcs::add_of_tasks(std::span<const int64_t> arc, std::span<const int64_t> row,
@@ -429,7 +522,18 @@ void FlowArcs::add_inner(std::span<const int64_t> arc, std::span<const int64_t> 
 
 void FlowArcs::add_others(std::span<const int64_t> arc) {
   reserve(arc);
-  for (const int64_t id : arc) of_tasks_[at(id)] = {};
+  for (const int64_t id : arc) {
+    of_tasks_[at(id)] = {};
+    inner_[at(id)] = {};
+  }
+}
+
+void FlowArcs::move_inner(std::span<const int64_t> row) {
+  for (InnerArc& its : inner_) {
+    if (its.inner == kNoRow) continue;
+    require(at(its.inner) < row.size(), "row: expected one per row of the table");
+    its.inner = row[at(its.inner)];
+  }
 }
 
 void FlowArcs::take_flow(std::span<const int64_t> arc, std::span<const int64_t> flow,

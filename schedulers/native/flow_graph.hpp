@@ -53,12 +53,13 @@ class RowPool {
   std::vector<int64_t> free_;  // a stack
 };
 
-// The unscheduled aggregators U_j of the flow graph. The flow of a job's tasks that stay waiting
-// passes through its U_j, whose arc to the sink costs the waiting price (schedulers/flow/graph.py).
+// The unscheduled aggregators U_j of the flow graph. The flow of a group's tasks that stay waiting
+// passes through its U_j, whose arc to the sink costs the waiting price
+// (schedulers/flow/waiting.py). A group is a job, unless the policy says otherwise.
 //
-// A job has a place while tasks of it are in the graph. The place holds the solver's ids of the
-// node and of its arc to the sink, and the quantum of time from which that arc counts the waiting
-// price:
+// A group has a place while tasks of it are in the graph. The place holds the solver's ids of the
+// node and of its arc to the sink, what each quantum of waiting costs, and the quantum of time from
+// which that arc counts it:
 //
 //                enter()            name()                leave() of the last task
 //     (no place) -------> unnamed --------> tasks > 0 --------------------------> empty
@@ -68,45 +69,56 @@ class UnscheduledAggregators {
  public:
   static constexpr int64_t kNoNode = -1;
 
-  // A column for each attribute of the jobs that have a place.
+  // A column for each attribute of the groups that have a place.
   struct Open {
+    std::vector<int64_t> group;
     std::vector<int64_t> node;
     std::vector<int64_t> arc;            // to the sink
     std::vector<int64_t> first_quantum;  // from which the arc counts the waiting price
+    std::vector<int64_t> cost;           // of a quantum
+    std::vector<int64_t> tasks;
+  };
+  // Groups that have just got a place, in ascending order.
+  struct New {
+    std::vector<int64_t> group;
+    std::vector<int64_t> first_quantum;  // in which the first of its tasks was submitted
   };
 
   UnscheduledAggregators() : pool_(64) {}
 
-  // Adds one task for each entry of `job`, submitted in that quantum.
+  // Adds one task for each entry of `group`, submitted in that quantum.
   //
-  // Writes the place of each task's job. Returns the first quantum of each job that had no place,
-  // in ascending order of jobs: that in which the first of its tasks was submitted. These jobs are
-  // to be named before anything else is called, or std::logic_error is thrown.
-  std::vector<int64_t> enter(std::span<const int64_t> job, std::span<const int64_t> submitted,
-                             std::span<int64_t> place);
+  // Writes the place of each task's group, and returns the groups that had none. These are to be
+  // named before anything else is called, or std::logic_error is thrown.
+  New enter(std::span<const int64_t> group, std::span<const int64_t> submitted,
+            std::span<int64_t> place);
 
-  // The solver's ids for the jobs that enter() found new, in its order. Throws
-  // std::invalid_argument for another number of them, or ids that are negative.
-  void name(std::span<const int64_t> node, std::span<const int64_t> arc);
+  // The solver's ids for the groups that enter() found new, in its order, and what a quantum of
+  // waiting costs in them. Throws std::invalid_argument for another number of them, or ids that are
+  // negative.
+  void name(std::span<const int64_t> node, std::span<const int64_t> arc,
+            std::span<const int64_t> cost);
 
-  // A task of the job of this place leaves the graph.
+  // A task of the group of this place leaves the graph.
   void leave(int64_t place);
 
   // Frees the places without tasks. Returns their nodes, in order of places.
   std::vector<int64_t> close_empty();
 
-  // The jobs with a place, in order of places.
+  // The groups with a place, in order of places.
   Open open() const;
 
   int64_t node(int64_t place) const { return at(place).node; }
   int64_t first_quantum(int64_t place) const { return at(place).first_quantum; }
+  int64_t cost(int64_t place) const { return at(place).cost; }
 
  private:
   struct Place {
-    int64_t job = 0;
+    int64_t group = 0;
     int64_t node = kNoNode;  // kNoNode: the place is free, or unnamed
     int64_t arc = 0;
     int64_t first_quantum = 0;
+    int64_t cost = 0;  // of a quantum
     int64_t tasks = 0;
   };
 
@@ -116,7 +128,7 @@ class UnscheduledAggregators {
 
   std::vector<Place> places_;
   RowPool pool_;
-  std::unordered_map<int64_t, int64_t> place_of_;  // by job
+  std::unordered_map<int64_t, int64_t> place_of_;  // by group
   std::vector<int64_t> unnamed_;                   // places
 };
 
@@ -192,11 +204,6 @@ class TaskTable {
     std::vector<int64_t> started;  // waited in the graph, and run
     std::vector<int64_t> joining;  // need a node
   };
-  struct Entered {
-    std::vector<int64_t> first_quantum;  // of each new job, as UnscheduledAggregators::enter()
-    std::vector<int64_t> lateness;       // by how many quanta each task came after its job's first
-  };
-
   explicit TaskTable(size_t dimensions);
 
   // --- What became of tasks. Ids that the table does not know are passed over. ---
@@ -215,14 +222,20 @@ class TaskTable {
   // --- The graph. ---
 
   Changes begin_update(bool preemption);
-  // Tasks that join become those of their jobs' unscheduled aggregators; `jobs` then has new jobs
-  // to name. quantum_us: of the waiting price.
-  Entered enter_jobs(std::span<const int64_t> row, int64_t quantum_us);
-  void name_jobs(std::span<const int64_t> node, std::span<const int64_t> arc) {
-    jobs.name(node, arc);
+  // Tasks that join become those of their groups' unscheduled aggregators. The groups that are new
+  // are to be named. quantum_us: of the waiting price.
+  UnscheduledAggregators::New enter_groups(std::span<const int64_t> row,
+                                           std::span<const int64_t> group, int64_t quantum_us);
+  void name_groups(std::span<const int64_t> node, std::span<const int64_t> arc,
+                   std::span<const int64_t> cost) {
+    groups.name(node, arc, cost);
   }
-  // The nodes of their jobs' unscheduled aggregators, for tasks that have entered them.
-  std::vector<int64_t> job_nodes(std::span<const int64_t> row) const;
+  // Of tasks that have entered their groups: the nodes of their unscheduled aggregators, what a
+  // quantum of waiting costs there, and what the waiting price of the group has in excess of the
+  // task's own, which is negative if the task came later than the group's first.
+  std::vector<int64_t> group_nodes(std::span<const int64_t> row) const;
+  std::vector<int64_t> group_costs(std::span<const int64_t> row) const;
+  std::vector<int64_t> cost_of_lateness(std::span<const int64_t> row, int64_t quantum_us) const;
   // The nodes of tasks that join.
   void set_node(std::span<const int64_t> row, std::span<const int64_t> node);
   void set_running_arc(std::span<const int64_t> row, std::span<const int64_t> arc,
@@ -256,9 +269,9 @@ class TaskTable {
   GrowingColumn<int8_t> task_class, state;
   // What the graph keeps:
   GrowingColumn<int8_t> node_state;
-  GrowingColumn<int64_t> node, job_place, running_arc, running_arc_cost, patience_arc,
+  GrowingColumn<int64_t> node, group_place, running_arc, running_arc_cost, patience_arc,
       patience_ends_us;
-  UnscheduledAggregators jobs;
+  UnscheduledAggregators groups;
 
  private:
   static constexpr int64_t kNoArc = -1;
@@ -338,6 +351,19 @@ class FlowArcs {
   // number of them, or ids that are negative.
   void name(std::span<const int64_t> arc);
 
+  // The same for tasks in the graph whose policy gives them other arcs. An arc that leads where one
+  // of the task's arcs led before is that arc, with its new cost. The others are removed or new; the
+  // new ones are to be named with name_relisted().
+  //
+  // Throws as join() does, and for rows that are named twice.
+  struct Relisted {
+    std::vector<int64_t> arc, cost;  // that differ
+    std::vector<int64_t> removed;    // arcs
+    New added;
+  };
+  Relisted relist(const Joining& tasks);
+  void name_relisted(std::span<const int64_t> arc);
+
   // Further arcs of tasks, which are part of no list.
   void add_of_tasks(std::span<const int64_t> arc, std::span<const int64_t> row,
                     std::span<const int64_t> head);
@@ -345,6 +371,9 @@ class FlowArcs {
   void add_inner(std::span<const int64_t> arc, std::span<const int64_t> inner);
   // Arcs of neither kind. Their ids may have been those of a task's.
   void add_others(std::span<const int64_t> arc);
+
+  // The rows of the table of arcs out of aggregators have moved: each to row[its old one].
+  void move_inner(std::span<const int64_t> row);
 
   // Takes the arcs whose flow has changed since the last call, with their flow now. For arcs out of
   // aggregators, adds the change to the flow of their row in `inner_flow`.
@@ -376,7 +405,15 @@ class FlowArcs {
     int64_t next_hop = kNoArc;
   };
 
+  // The arcs of tasks that join, or are listed anew: nodes, and what is kept of each.
+  struct Listed {
+    New nodes;
+    std::vector<TaskArc> arcs;
+  };
+
   static size_t at(int64_t index) { return static_cast<size_t>(index); }
+  static Listed listed(const Joining& tasks);
+  void link(std::span<const int64_t> arc, std::span<const TaskArc> its);
   void reserve(std::span<const int64_t> arc);
   const Task& task_at(int64_t row) const;
   int64_t destination_of(int64_t row) const;
@@ -385,6 +422,8 @@ class FlowArcs {
   std::vector<InnerArc> inner_;    // by arc
   std::vector<Task> tasks_;        // by row
   std::vector<TaskArc> unnamed_;
+  std::vector<TaskArc> relisted_;       // in order, with their ids in
+  std::vector<int64_t> relisted_arcs_;  // kNoArc: new
 };
 
 // The arcs on which placements pay for the slots of machines (schedulers/flow/machine_arcs.py).

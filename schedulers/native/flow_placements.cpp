@@ -59,9 +59,11 @@ struct Option {
   }
 };
 
-// Tasks that go to one aggregator and pay the same from there.
+// Tasks that go to one aggregator and pay the same from there. within: they may take other arcs out
+// of that aggregator only.
 struct Class {
   size_t aggregator;
+  bool within;
   int64_t cost;
   std::span<const uint32_t> tasks;
   std::vector<int64_t> arcs;  // into the machines they may choose from
@@ -80,9 +82,13 @@ class TieBreaking {
         entered_(in.machine_room.size()),
         counted_(in.machine_room.size()),
         arc_(in.head.size(), kNoArc),
+        last_(in.head.size()),
         paid_(in.head.size()) {
-    for (size_t e = 0; e < inner_room_.size(); ++e)
+    for (size_t e = 0; e < inner_room_.size(); ++e) {
       inner_room_[e] = in.inner_capacity[e] - in.inner_flow[e];
+      some_bounded_ |= is_bounded(e);
+    }
+    if (some_bounded_) leads_to_bound_.resize(in.first.size(), kUnknown);
   }
 
   FlowPlacements run() {
@@ -128,6 +134,7 @@ class TieBreaking {
           throw std::runtime_error("more tasks flow into an aggregator than out of it");
         ++taken;
         arc_[i] = arc;
+        last_[i] = a;
         paid_[i] += in_.inner_cost[at(arc)];
         head = in_.inner_head[at(arc)];
       }
@@ -182,30 +189,60 @@ class TieBreaking {
   }
 
   void choose_by_class() {
+    struct Key {
+      bool within;
+      int64_t head, cost;
+      auto operator<=>(const Key&) const = default;
+    };
     std::vector<uint32_t> tasks;
-    for (size_t i = 0; i < in_.head.size(); ++i)
-      if (in_.head[i] < 0) tasks.push_back(static_cast<uint32_t>(i));
-    std::stable_sort(tasks.begin(), tasks.end(), [&](uint32_t a, uint32_t b) {
-      return std::tie(in_.head[a], paid_[a]) < std::tie(in_.head[b], paid_[b]);
-    });
+    std::vector<Key> key(in_.head.size());
+    for (size_t i = 0; i < in_.head.size(); ++i) {
+      if (in_.head[i] >= 0) continue;
+      tasks.push_back(static_cast<uint32_t>(i));
+      key[i] = {false, in_.head[i], paid_[i]};
+      if (some_bounded_ && leads_to_bound(aggregator(in_.head[i]), 0))
+        key[i] = {true, -1 - static_cast<int64_t>(last_[i]), in_.inner_cost[at(arc_[i])]};
+    }
+    std::stable_sort(tasks.begin(), tasks.end(),
+                     [&](uint32_t a, uint32_t b) { return key[a] < key[b]; });
     std::vector<Class> classes;
     for (auto first = tasks.begin(); first != tasks.end();) {
       auto end = first + 1;
-      while (end != tasks.end() && in_.head[*end] == in_.head[*first] &&
-             paid_[*end] == paid_[*first])
-        ++end;
-      classes.push_back({aggregator(in_.head[*first]), paid_[*first], {first, end}, {}});
+      while (end != tasks.end() && key[*end] == key[*first]) ++end;
+      const Key& its = key[*first];
+      classes.push_back({aggregator(its.head), its.within, its.cost, {first, end}, {}});
       first = end;
     }
     for (auto first = classes.begin(); first != classes.end();) {
       auto end = first + 1;
-      while (end != classes.end() && end->aggregator == first->aggregator) ++end;
+      while (end != classes.end() && end->aggregator == first->aggregator &&
+             end->within == first->within)
+        ++end;
       find_arcs({first, end}, first->aggregator, 0, 0);
       first = end;
     }
     std::stable_sort(classes.begin(), classes.end(),
                      [](const Class& a, const Class& b) { return a.arcs.size() < b.arcs.size(); });
     for (const Class& each : classes) choose_for(each);
+  }
+
+  bool is_bounded(size_t arc) const {
+    const int64_t capacity = in_.inner_capacity[arc];
+    return in_.inner_head[arc] < 0 && 0 < capacity && capacity < kUnbounded;
+  }
+
+  // Whether the capacity of an arc between aggregators bounds what flows on from here.
+  bool leads_to_bound(size_t from, size_t passed) {
+    require(passed < in_.first.size(), "the arcs between aggregators form a cycle");
+    const auto [first, end] = arcs_of(from);
+    if (leads_to_bound_[from] != kUnknown) return leads_to_bound_[from] == kYes;
+    bool found = false;
+    for (int64_t e = first; e < end && !found; ++e) {
+      if (in_.inner_head[at(e)] >= 0 || in_.inner_capacity[at(e)] <= 0) continue;
+      found = is_bounded(at(e)) || leads_to_bound(aggregator(in_.inner_head[at(e)]), passed + 1);
+    }
+    leads_to_bound_[from] = found ? kYes : kNo;
+    return found;
   }
 
   // Adds the arcs into machines that are reached from here at a class's cost, with room or not.
@@ -216,6 +253,7 @@ class TieBreaking {
     for (int64_t e = first; e < end; ++e) {
       const int64_t head = in_.inner_head[at(e)], cost = paid + in_.inner_cost[at(e)];
       if (head < 0) {
+        if (classes.front().within || in_.inner_capacity[at(e)] <= 0) continue;
         find_arcs(classes, aggregator(head), cost, passed + 1);
         continue;
       }
@@ -351,7 +389,11 @@ class TieBreaking {
   std::vector<int64_t> entered_;       // [M]: units over priced arcs
   std::vector<uint64_t> counted_;      // [M]: the last count of machines_among() it was part of
   std::vector<int64_t> arc_;           // [n]: the last arc of each task's path
+  std::vector<size_t> last_;           // [n]: the last aggregator of it
   std::vector<int64_t> paid_;          // [n]: what the path costs from its first aggregator on
+  enum Known : int8_t { kUnknown, kNo, kYes };
+  std::vector<Known> leads_to_bound_;  // by aggregator, if there are bounds
+  bool some_bounded_ = false;
   uint64_t counts_ = 0;
   std::vector<Option> heap_;
   FlowPlacements out_;

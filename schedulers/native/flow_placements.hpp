@@ -10,7 +10,8 @@
 //   a task whose flow goes straight to a machine: its own arcs to machines, of the same cost;
 //   tasks whose flow goes to one aggregator first: the machines reached from that aggregator at the
 //   same cost, over any other aggregators. Such tasks are interchangeable: all leave their places
-//   at once, and each takes the machine that has the most room then.
+//   at once, and each takes the machine that has the most room then. Where arcs between aggregators
+//   on the way have a capacity, only the last arc of a path is chosen anew.
 // With slot prices a machine's next slot may cost more than its last one: of the choices only those
 // with the lowest price count, which keeps the optimum too.
 // Tasks with few choices go first. A place that the solver gave to a task that has yet to choose
@@ -38,6 +39,9 @@ struct PricedSlots {
   std::span<const bool> inner;  // [arcs out of aggregators]: whether each is priced
 };
 
+// A capacity that no round reaches.
+inline constexpr int64_t kUnbounded = int64_t{1} << 30;
+
 // Where arcs lead: a machine row, or -1 - a for aggregator a.
 struct SolvedFlow {
   // Tasks, n. Of every aggregator that one of them goes to, all tasks that do.
@@ -54,7 +58,7 @@ struct SolvedFlow {
   std::span<const int64_t> inner_head;
   std::span<const int64_t> inner_cost;
   std::span<const int64_t> inner_flow;
-  std::span<const int64_t> inner_capacity;  // of arcs into machines; others are unbounded
+  std::span<const int64_t> inner_capacity;  // at least kUnbounded: nothing bounds it
   // [M]: how many of these tasks each machine can take, those included that the flow takes there.
   std::span<const int64_t> machine_room;
   PricedSlots priced = {};

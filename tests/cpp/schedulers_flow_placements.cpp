@@ -90,8 +90,11 @@ Flow random_flow(Draws& draw) {
     }
     ++flow.machine_flow[at(here)];
   }
-  for (const int64_t units : flow.inner_flow)
-    flow.inner_capacity.push_back(units + static_cast<int64_t>(draw(4)));
+  const bool bounded = draw(2) == 0;  // arcs between aggregators
+  for (size_t e = 0; e < flow.inner_flow.size(); ++e)
+    flow.inner_capacity.push_back(flow.inner_head[e] >= 0 || bounded
+                                      ? flow.inner_flow[e] + static_cast<int64_t>(draw(4))
+                                      : kUnbounded);
   for (const int64_t units : flow.machine_flow)
     flow.machine_room.push_back(units + static_cast<int64_t>(draw(4)));
   return flow;
@@ -152,7 +155,7 @@ void refuse_what_is_no_flow(Draws& draw) {
   flow.inner_head = {-2, 3};
   flow.inner_cost = {0, 0};
   flow.inner_flow = {1, 1};
-  flow.inner_capacity = {1, 1};
+  flow.inner_capacity = {kUnbounded, 1};
   flow.machine_flow.assign(kMachines, 0);
   flow.machine_flow[3] = flow.machine_flow[4] = 1;
   flow.machine_room = flow.machine_flow;
@@ -180,7 +183,7 @@ void refuse_what_is_no_flow(Draws& draw) {
     f.inner_head.push_back(-1);
     f.inner_cost.push_back(0);
     f.inner_flow.push_back(0);
-    f.inner_capacity.push_back(1);
+    f.inner_capacity.push_back(kUnbounded);
   });
   refused<std::runtime_error>(view, flow, [](Flow& f) { f.inner_flow[1] = 0; });
 }

@@ -155,6 +155,8 @@ class History {
     CHECK(std::set<int64_t>(started.begin(), started.end()) == expected);
   }
 
+  static int64_t cost_of(int64_t job) { return 1 + job % 3; }
+
   void join(const std::vector<int64_t>& joining) {
     CHECK(std::is_sorted(joining.begin(), joining.end()));
     std::map<int64_t, int64_t> first;  // of jobs that are new to the graph
@@ -165,26 +167,35 @@ class History {
       const auto [entry, is_new] = first.emplace(task.job, task.submitted);
       if (!is_new) entry->second = std::min(entry->second, task.submitted);
     }
-    const auto entered = table_.enter_jobs(joining, kQuantum);
+    std::vector<int64_t> groups;
+    for (const int64_t row : joining) groups.push_back(table_.job[row]);
+    const auto entered = table_.enter_groups(joining, groups, kQuantum);
     CHECK(entered.first_quantum.size() == first.size());
-    std::vector<int64_t> node, arc;
+    std::vector<int64_t> node, arc, cost;
     size_t i = 0;
     for (const auto& [job, quantum] : first) {  // in ascending order
-      CHECK(entered.first_quantum[i++] == quantum);
+      CHECK(entered.group[i] == job && entered.first_quantum[i] == quantum);
+      ++i;
       jobs_[job] = {next_node_, quantum};
       node.push_back(next_node_++);
       arc.push_back(node.back() + 1000);
+      cost.push_back(cost_of(job));
     }
     if (!first.empty()) {
-      CHECK(throws<std::logic_error>([&] { table_.enter_jobs(joining, kQuantum); }));
-      CHECK(throws<std::invalid_argument>([&] { table_.jobs.name(node, {}); }));
-      table_.jobs.name(node, arc);
+      CHECK(throws<std::logic_error>([&] { table_.enter_groups(joining, groups, kQuantum); }));
+      CHECK(throws<std::invalid_argument>([&] { table_.groups.name(node, {}, cost); }));
+      CHECK(throws<std::invalid_argument>([&] { table_.groups.name(node, arc, {}); }));
+      table_.groups.name(node, arc, cost);
     }
     std::vector<int64_t> nodes;
     for (size_t k = 0; k < joining.size(); ++k) {
       Known& task = tasks_.at(table_.task[joining[k]]);
-      CHECK(entered.lateness[k] == jobs_.at(task.job).second - task.submitted);
-      CHECK(table_.job_nodes({&joining[k], 1}).front() == jobs_.at(task.job).first);
+      const std::span<const int64_t> row{&joining[k], 1};
+      const auto& [its_node, first_quantum] = jobs_.at(task.job);
+      CHECK(table_.cost_of_lateness(row, kQuantum).front() ==
+            cost_of(task.job) * (first_quantum - task.submitted));
+      CHECK(table_.group_nodes(row).front() == its_node);
+      CHECK(table_.group_costs(row).front() == cost_of(task.job));
       task.node = next_node_++;
       task.runs = task.state == TaskState::kRunning;
       nodes.push_back(task.node);
@@ -202,9 +213,9 @@ class History {
       empty.insert(job->second.first);
       job = jobs_.erase(job);
     }
-    const auto closed = table_.jobs.close_empty();
+    const auto closed = table_.groups.close_empty();
     CHECK(std::set<int64_t>(closed.begin(), closed.end()) == empty);
-    const auto open = table_.jobs.open();
+    const auto open = table_.groups.open();
     CHECK(open.node.size() == jobs_.size());
     for (size_t k = 0; k < open.node.size(); ++k) {
       CHECK(open.arc[k] == open.node[k] + 1000);
@@ -294,8 +305,9 @@ void patience_ends_once() {
   for (int64_t id = 0; id < 3; ++id) batch.add(id, 0, 0);
   table.offer(batch.columns());
   const auto joining = table.begin_update(true).joining;
-  table.enter_jobs(joining, kQuantum);
-  table.jobs.name(std::vector<int64_t>{0}, std::vector<int64_t>{0});
+  const std::vector<int64_t> zero{0};
+  table.enter_groups(joining, std::vector<int64_t>(joining.size()), kQuantum);
+  table.groups.name(zero, zero, zero);
   table.set_node(joining, std::vector<int64_t>{1, 2, 3});
   table.set_patience(joining, std::vector<int64_t>{5, 6, -1}, std::vector<int64_t>{100, 50, 0});
   CHECK(
@@ -324,11 +336,12 @@ void bad_input_is_refused() {
   const std::vector<int64_t> beyond{int64_t{1} << 40}, below{-1};
   for (const auto& row : {beyond, below}) {
     CHECK(throws<std::invalid_argument>([&] { table.set_state(row, TaskState::kWaiting); }));
-    CHECK(throws<std::invalid_argument>([&] { table.enter_jobs(row, kQuantum); }));
+    CHECK(throws<std::invalid_argument>([&] { table.enter_groups(row, row, kQuantum); }));
     CHECK(throws<std::invalid_argument>([&] { table.set_node(row, row); }));
   }
   CHECK(throws<std::invalid_argument>([&] { table.still_waiting(beyond); }));
-  CHECK(throws<std::invalid_argument>([&] { table.enter_jobs({}, 0); }));
+  CHECK(throws<std::invalid_argument>([&] { table.enter_groups({}, {}, 0); }));
+  CHECK(throws<std::invalid_argument>([&] { table.enter_groups({}, below, kQuantum); }));
   table.offer(batch.columns());
   table.begin_update(false);
   CHECK(throws<std::logic_error>([&] { table.end_update(); }));  // without a node
@@ -342,9 +355,11 @@ void quanta_are_rounded_down() {
   batch.add(1, 0, -kQuantum);
   batch.add(2, 0, 19);
   table.offer(batch.columns());
-  const auto entered = table.enter_jobs(table.waiting(), kQuantum);
+  const std::vector<int64_t> one{1}, row = table.waiting();
+  const auto entered = table.enter_groups(row, std::vector<int64_t>(row.size()), kQuantum);
   CHECK(entered.first_quantum == std::vector<int64_t>{-1});
-  CHECK((entered.lateness == std::vector<int64_t>{0, 0, -2}));
+  table.groups.name(one, one, one);
+  CHECK((table.cost_of_lateness(row, kQuantum) == std::vector<int64_t>{0, 0, -2}));
 }
 
 }  // namespace

@@ -82,8 +82,9 @@ class SolvedFlow:
             into[at] += 1
         self.into = into
         spare = st.integers(0, 3)
+        bounded = data.draw(st.booleans())  # arcs between aggregators
         self.capacity = [
-            f + data.draw(spare) if head >= 0 else 1 << 30
+            f + data.draw(spare) if head >= 0 or bounded else 1 << 30
             for f, head in zip(self.flow, self.HEAD, strict=True)
         ]
         self.room = into + np.array(

@@ -115,10 +115,10 @@ class _RoundInCircles(ServicesFirst):
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
-        (_Negative, "_Negative: the arc from aggregator 0 to machine . has capacity -1"),
+        (_Negative, "_Negative: the arc from A0 to machine . has capacity -1"),
         (_Nowhere, "_Nowhere: an arc from a task leads to machine 6, which does not exist"),
         (_NoSuchAggregator, "_NoSuchAggregator: an arc from a task leads to aggregator 5"),
-        (_RoundInCircles, "_RoundInCircles: the arcs between aggregators form a cycle: [12] -> "),
+        (_RoundInCircles, "_RoundInCircles: the arcs between aggregators form a cycle: A[12] -> "),
         (_Fractions, "_Fractions: cost of task_arcs: expected int64, got float64"),
         (_NoSuchTask, "_NoSuchTask: an arc of task 2 of 2 that were asked about"),
         (_Priceless, "_Priceless: an arc out of a task costs 1152921504606846976"),

@@ -14,7 +14,7 @@ from experiments.workloads.input_data import input_catalog
 from schedulers import registry
 from schedulers.conformance import check_conformance
 from schedulers.decision_clock import PS_PER_OPERATION
-from schedulers.flow.scheduler import WEIGHTS_PS, RoundWork
+from schedulers.flow.scheduler import WEIGHTS_PS, FlowScheduler, RoundWork
 from schedulers.flow.solver_graph import NO_ROW, TaskState, TaskTable
 from schedulers.interface import ChangeKind, PendingReason, TaskChanges
 from shared_state.random import Stream
@@ -410,21 +410,29 @@ def test_a_task_that_came_and_went_costs_nothing() -> None:
     assert (world.scheduler.work.added, world.scheduler.work.removed) == (0, 0)
 
 
+def _dearer_after_a_second(scheduler: FlowScheduler) -> int:
+    """By how much waiting costs more then, for a task that does."""
+    world = FlowWorld(slot_cell(machines=1, slots=1, rack_size=1), scheduler)
+    world.offer(tasks_of(np.arange(1), preference=1))
+    world.plan()
+    row, graph = np.zeros(1, np.int64), scheduler.graph
+    at, later = (graph.wait_cost(scheduler.table, row, now_us) for now_us in (0, 1_000_000))
+    return int(later[0] - at[0])
+
+
 def test_waiting_grows_dearer_by_the_workloads_price_unless_the_options_state_another() -> None:
     spec = slot_cell(machines=1, slots=1, rack_size=1)
     priced = replace(catalog_of([LOCAL]), wait_cost=500, wait_quantum_us=20_000)
-    tasks = tasks_of(np.arange(1), preference=1)
     for options, by_then in (
         ({}, 50 * 500),
         ({"wait_cost": 3}, 50 * 3),
         ({"wait_cost": 3, "wait_quantum_us": 1_000_000}, 3),
     ):
-        graph = quincy(spec, priced, **options).graph
-        assert (graph.wait_cost(tasks, 1_000_000) - graph.wait_cost(tasks, 0)).tolist() == [by_then]
+        assert _dearer_after_a_second(quincy(spec, priced, **options)) == by_then
     assert quincy(spec, priced)._policy.progress_price.cost == 25_000  # per second
     # whose costs are its own
-    graph = build_load_spreading(LoadSpreadingOptions(), environment(spec, priced)).graph
-    assert (graph.wait_cost(tasks, 1_000_000) - graph.wait_cost(tasks, 0)).tolist() == [1]
+    scheduler = build_load_spreading(LoadSpreadingOptions(), environment(spec, priced))
+    assert _dearer_after_a_second(scheduler) == 1
 
 
 def test_counted_work_follows_what_a_round_does() -> None:

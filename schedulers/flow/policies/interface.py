@@ -178,6 +178,11 @@ class Policy(ABC):
         """The name for messages."""
         return type(self).__name__
 
+    def overrides(self, method: str) -> bool:
+        """Whether the policy has a method of its own in place of Policy's. The graph calls only
+        those, so that what a policy does not use costs nothing."""
+        return getattr(type(self), method) is not getattr(Policy, method)
+
     @property
     @abstractmethod
     def aggregators(self) -> int:
@@ -310,7 +315,11 @@ class Policy(ABC):
 
 
 def as_int64(policy: Policy, column: NDArray[Any], which: str) -> Int64:
-    """The column as int64, or PolicyError, which says `which` it is, if it may hold others."""
+    """The column as int64, or PolicyError, which says `which` it is, if it is none or may hold
+    others."""
+    if not isinstance(column, np.ndarray) or column.ndim != 1:
+        got = f"shape {column.shape}" if isinstance(column, np.ndarray) else type(column).__name__
+        raise PolicyError(f"{policy.name}: {which}: expected an array int64[k], got {got}")
     if column.dtype == np.int64:
         return column
     if not np.can_cast(column.dtype, np.int64):
@@ -318,15 +327,33 @@ def as_int64(policy: Policy, column: NDArray[Any], which: str) -> Int64:
     return column.astype(np.int64)
 
 
+def answer(policy: Policy, column: NDArray[Any], asked: int, which: str) -> Int64:
+    """The column as as_int64() has it, or PolicyError if it has not as many entries as were asked
+    about."""
+    found = as_int64(policy, column, which)
+    if len(found) != asked:
+        raise PolicyError(f"{policy.name}: {which}: expected {asked} numbers, got {len(found)}")
+    return found
+
+
 def arcs_as_int64(policy: Policy, arcs: Arcs, method: str) -> Arcs:
-    """What a method of the policy returned, each column as as_int64() has it."""
+    """What a method of the policy returned, each column as as_int64() has it, all of one length."""
     kind = type(arcs)
-    columns: Any = ((field.name, getattr(arcs, field.name)) for field in fields(kind))
-    as_int64s: Any = (
-        None if column is None else as_int64(policy, column, f"{name} of {method}")
-        for name, column in columns
-    )
-    return kind(*as_int64s)
+    columns = {field.name: getattr(arcs, field.name) for field in fields(kind)}
+    found: dict[str, Any] = {
+        name: None if column is None else as_int64(policy, column, f"{name} of {method}")
+        for name, column in columns.items()
+    }
+    lengths = {name: len(column) for name, column in found.items() if column is not None}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise PolicyError(f"{policy.name}: {method}: columns of different lengths: {said}")
+    return kind(**found)
+
+
+def name_of_head(policy: Policy, head: int) -> str:
+    """The name of what arcs with this head lead to, for messages."""
+    return f"machine {int(head)}" if head >= 0 else policy.aggregator_name(-1 - int(head))
 
 
 def check_rows(policy: Policy, row: Int64, tasks: int) -> None:
@@ -354,7 +381,7 @@ def check_acyclic(policy: Policy, tail: Int64, head: Int64) -> None:
     """Raise PolicyError if these arcs between aggregators, int64[k] each, form a cycle."""
     cycle: Int64 = _native.cycle_among(tail, head)
     if len(cycle):
-        around = " -> ".join(map(str, cycle.tolist()))
+        around = " -> ".join(map(policy.aggregator_name, cycle.tolist()))
         raise PolicyError(f"{policy.name}: the arcs between aggregators form a cycle: {around}")
 
 
@@ -365,6 +392,17 @@ def check_costs(policy: Policy, cost: Int64, which: str) -> None:
     if first >= 0:
         raise PolicyError(
             f"{policy.name}: an arc {which} costs {int(cost[first])}; at most {MAX_COST} either way"
+        )
+
+
+def check_capacities(policy: Policy, tail: Int64, head: Int64, capacity: Int64) -> None:
+    """Raise PolicyError, which names the arc, if one of these arcs out of aggregators, int64[k]
+    each, has a negative capacity."""
+    first = _native.first_outside(capacity, 0, np.iinfo(np.int64).max)
+    if first >= 0:
+        raise PolicyError(
+            f"{policy.name}: the arc from {policy.aggregator_name(int(tail[first]))} to "
+            f"{name_of_head(policy, head[first])} has capacity {int(capacity[first])}"
         )
 
 

@@ -5,16 +5,20 @@ result is lost because nobody reads what they print.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from parsync.runtime import command_line
+from parsync.runtime.arm_directory import run_of
 from parsync.strict_model import RenamedOption
 
 
@@ -81,3 +85,34 @@ class _OutputConsole(Console):
 def output_console() -> Console:
     """The standard output. OSError if nothing can be written to it."""
     return _OutputConsole()
+
+
+@contextlib.contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar, if standard error is a terminal, and yield what moves it: it is called
+    with how much is done, and of how much."""
+    console = error_console()
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task(label, total=None)
+
+        def show(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield show
+
+
+def forget_code_in(directories: Sequence[Path]) -> None:
+    """Remove run directories from sys.path.
+
+    Python imports modules and finds entry points in the working directory, which may be the run of
+    a stranger.
+    """
+    runs = [run_of(directory) for directory in directories if directory.is_dir()]
+    sys.path[:] = [
+        entry
+        for entry in sys.path
+        if not any(Path(entry or os.curdir).resolve().is_relative_to(run) for run in runs)
+    ]

@@ -154,6 +154,7 @@ class IncrementalSolver:
         along. Cost scaling, relaxation, simplex and races may lose at a budget all that they had
         begun: shortest paths then complete the solve from the state reached, and the algorithm
         itself is used again after the next OPTIMAL. `winner` then names shortest paths.
+        Rounds `from_scratch` keep nothing, so they need a budget that suffices.
 
         Args:
             max_operations: budget of counted operations, deterministic; None: unlimited.
@@ -280,6 +281,15 @@ class IncrementalSolver:
     def certify_touched(self) -> native.Certificate:
         """As `certify`: balance and slackness at all nodes that the last resolve touched."""
         return self._core.certify(True)
+
+    def certify_changes(self, whole: bool = False) -> native.Certificate:
+        """As `certify`, but from what has changed since the last OPTIMAL resolve, if this method
+        proved that one, too; else, or if `whole`, by `certify`.
+
+        It says as much as `certify` does, except that sums of costs are compared only by `certify`.
+        The prices that were proved last are kept for it.
+        """
+        return self._core.certify_changes(whole)
 
     def snapshot(self) -> tuple[FlowNetwork, Int64Array, Int64Array]:
         """Copy the live network, numbered densely.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from shared_state.tasks import Int32, Int64, TaskBatch
+from shared_state.tasks import NO_GANG, Int32, Int64, TaskBatch
 
 MERGE_AT = 4096  # changes of own allocations kept apart, at least, before they are sorted in
 
@@ -24,6 +24,7 @@ class RunningTasks:
         priority: int32[n].
         submit_us: int64[n].
         request: int64[n, R].
+        preference: int32[n], sets of the PreferenceCatalog.
     """
 
     allocation: Int64
@@ -32,6 +33,7 @@ class RunningTasks:
     priority: Int32
     submit_us: Int64
     request: Int64
+    preference: Int32
 
     def __len__(self) -> int:
         return len(self.task)
@@ -40,8 +42,29 @@ class RunningTasks:
     def of(table: TaskBatch, allocation: Int64, task: Int64, machine: Int32) -> RunningTasks:
         """Allocations of tasks on machines, int64[n], int64[n] and int32[n]; `table` has every
         task (row = id)."""
-        submit_us, request = table.submit_us[task], table.request[task]
-        return RunningTasks(allocation, task, machine, table.priority[task], submit_us, request)
+        return RunningTasks(
+            allocation,
+            task,
+            machine,
+            table.priority[task],
+            table.submit_us[task],
+            table.request[task],
+            table.preference[task],
+        )
+
+    def as_tasks(self) -> TaskBatch:
+        """The tasks, as far as they are known: of no job and no gang."""
+        none = np.zeros(len(self), np.int64)
+        return TaskBatch(
+            self.task,
+            none,
+            self.request,
+            self.priority,
+            self.submit_us,
+            self.preference,
+            none + NO_GANG,
+            none.astype(np.int8),
+        )
 
     def take(self, rows: Int64 | NDArray[np.bool_]) -> RunningTasks:
         """Those of some rows."""

@@ -77,6 +77,7 @@ COMMANDS = {
     "report": ("experiments.commands.report", "Write the reports of runs again."),
     "replay": ("experiments.commands.replay", "Check that runs are complete and can be repeated."),
     "explain": ("experiments.commands.explain", "Tell what became of tasks and their conflicts."),
+    "draw": ("experiments.commands.draw", "Draw flow graphs round by round, as a page."),
     "actors": ("experiments.commands.actors", "Show what the actors of live runs are doing."),
     "model": ("experiments.commands.model", "Print how many conflicts ParSync's model expects."),
     "slots": (

@@ -12,21 +12,18 @@ if __name__ == "__main__":  # before the imports, which take seconds
 
     exit_on_stop_signals()
 
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from experiments.analysis.run_directory import MANIFEST, changed_files, read_manifest
-from experiments.command_line import error_console
+from experiments.command_line import forget_code_in, progress_bar
 from experiments.interruption import stop_signals_noted
 from experiments.verification import RunFigures, digest_only
 from parsync.metrics.quantity import counted
@@ -42,7 +39,6 @@ from parsync.runtime.arm_directory import (
     LogEnd,
     find_arms,
     read_arm,
-    run_of,
 )
 from parsync.runtime.live.logs import CELL_LOG
 from parsync.runtime.live.replay import Replayed, replay
@@ -109,7 +105,7 @@ def command(
     Nothing in a run directory is executed. Schedulers of other packages are found by their
     registered kind, or given by --with.
     """
-    _forget_code_in(directories)
+    forget_code_in(directories)
     with registered(with_ or ()), stop_signals_noted() as interruption:
         try:
             with interruption.raised_at_once():  # removes the tables that are being made again
@@ -117,20 +113,6 @@ def command(
         except KeyboardInterrupt:
             raise typer.Exit(interruption.exit_status) from None
     raise typer.Exit(status)
-
-
-def _forget_code_in(directories: Sequence[Path]) -> None:
-    """Remove run directories from sys.path.
-
-    Python imports modules and finds entry points in the working directory, which may be the run of
-    a stranger.
-    """
-    runs = [run_of(directory) for directory in directories if directory.is_dir()]
-    sys.path[:] = [
-        entry
-        for entry in sys.path
-        if not any(Path(entry or os.curdir).resolve().is_relative_to(run) for run in runs)
-    ]
 
 
 def _check_all(directories: Sequence[Path]) -> Iterator[Status]:
@@ -196,7 +178,7 @@ class _RunCheck:
         with tempfile.TemporaryDirectory(prefix="agora-replay-") as made:
             if read_arm(arm.directory).virtual is not None:
                 return self._virtual(arm, Path(made))
-            with _progress(arm.label) as on_progress:
+            with progress_bar(arm.label) as on_progress:
                 found = replay(arm.directory, on_progress, arm.folder, Path(made))
             return self._live(arm, found)
 
@@ -228,7 +210,7 @@ class _RunCheck:
                 observers.append(figures.observer(workload))
             return observers[0] if observers else None
 
-        with _progress(arm.label) as on_progress:
+        with progress_bar(arm.label) as on_progress:
             found = repeat(arm.directory, on_progress, arm.digest, made, observer)
         gaps = [*found.gaps, *_end_gaps(arm, found.end, VIRTUAL_LOG, None)]
         for gap in gaps:
@@ -371,22 +353,6 @@ def _end_gaps(arm: Arm, end: ArmEnd | None, name: str, found: LogEnd | None) -> 
 
 def _print_error(error: AgoraError) -> Status:
     return Status(command_line.print_error(str(error)))
-
-
-@contextmanager
-def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar, if standard error is a terminal."""
-    console = error_console()
-    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        task = progress.add_task(label, total=None)
-
-        def show(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        yield show
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

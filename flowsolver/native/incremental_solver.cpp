@@ -93,6 +93,7 @@ NodeId IncrementalSolver::add_node(std::int64_t supply) {
   const NodeId v = network_.add_node(supply);
   ++round_.structure;
   round_.displaced += supply != 0;
+  proof_.change_node(v);
   apply_change([=](Engine& engine) { engine.add_node(v, supply); },
                [=](ChangeLog& log) { log.add_node(v); });
   return v;
@@ -105,6 +106,7 @@ ArcId IncrementalSolver::add_arc(NodeId tail, NodeId head, std::int64_t capacity
   const ArcId a = network_.add_arc(tail, head, std::min(capacity, lowered_.level()), cost);
   capacity = lowered_.lower(a, capacity);
   if (a == flow_.size()) flow_.push_back(0);
+  proof_.change_arc(a);
   ++round_.structure;
   apply_change([=](Engine& engine) { engine.add_arc(a, tail, head, capacity, cost); },
                [=](ChangeLog& log) { log.add_arc(a); });
@@ -125,6 +127,10 @@ void IncrementalSolver::remove_arcs(std::span<const ArcId> arcs) {
     network_.remove_arc(a);
     lowered_.forget(a);
     round_.displaced += flow_[a] != 0;
+    if (flow_[a] != 0) {
+      proof_.change_node(net().tail[a]);
+      proof_.change_node(net().head[a]);
+    }
     flow_[a] = 0;
     if (a < warm_flow_.size()) warm_flow_[a] = 0;
   }
@@ -180,6 +186,7 @@ void IncrementalSolver::set_capacity(ArcId arc, std::int64_t capacity) {
 void IncrementalSolver::change_capacity(ArcId arc, std::int64_t capacity) {
   if (net().capacity[arc] == capacity) return;
   keep_within_range(capacity);
+  if (flow_[arc] >= std::min(capacity, net().capacity[arc])) proof_.change_arc(arc);
   network_.set_capacity(arc, capacity);
   ++round_.values;
   round_.displaced += flow_[arc] > capacity;
@@ -193,6 +200,9 @@ void IncrementalSolver::change_capacity(ArcId arc, std::int64_t capacity) {
 void IncrementalSolver::set_cost(ArcId arc, std::int64_t cost) {
   if (net().cost[arc] == cost) return;
   keep_within_range(cost);
+  // Dearer without flow, or cheaper with as much as there can be, it is as it should be.
+  const bool dearer = cost > net().cost[arc];
+  if (flow_[arc] != (dearer ? 0 : net().capacity[arc])) proof_.change_arc(arc);
   network_.set_cost(arc, cost);
   ++round_.values;
   apply_change([=, this](Engine& engine) { engine.set_cost(arc, net().tail[arc], cost); },
@@ -204,6 +214,7 @@ void IncrementalSolver::set_supply(NodeId node, std::int64_t supply) {
   if (before == supply) return;
   keep_within_range(supply);
   network_.set_supply(node, supply);
+  proof_.change_node(node);
   ++round_.values;
   ++round_.displaced;
   round_.sign_changes += (before > 0 && supply < 0) || (before < 0 && supply > 0);
@@ -250,6 +261,23 @@ Certificate IncrementalSolver::certify() const {
   return flowsolver::certify(net(), flow_, potential(), cost_, network_.arc_alive());
 }
 
+// Checks an arc of the list, and fetches one further on: arcs are scattered in memory.
+void IncrementalSolver::check_arc_ahead(std::span<const ArcId> arcs, std::size_t at,
+                                        Certificate& certificate) const {
+  constexpr std::size_t kAhead = 16;
+  if (at + kAhead < arcs.size()) {
+    const ArcId next = arcs[at + kAhead];
+    __builtin_prefetch(&net().tail[next]);
+    __builtin_prefetch(&net().head[next]);
+    __builtin_prefetch(&net().capacity[next]);
+    __builtin_prefetch(&net().cost[next]);
+    __builtin_prefetch(&flow_[next]);
+  }
+  const ArcId a = arcs[at];
+  check_arc(net(), a, flow_[a], engine_->price(net().tail[a]), engine_->price(net().head[a]),
+            certificate);
+}
+
 Certificate IncrementalSolver::certify_touched() const {
   if (touched_all_ || lowered_.any()) return certify();
   Certificate certificate;
@@ -270,27 +298,95 @@ Certificate IncrementalSolver::certify_touched() const {
     engine_->incident_arcs({&v, 1}, arcs);
     end.push_back(arcs.size());
   }
-  const auto fetch = [this](ArcId a) {  // arcs are scattered in memory
-    __builtin_prefetch(&net().tail[a]);
-    __builtin_prefetch(&net().head[a]);
-    __builtin_prefetch(&net().capacity[a]);
-    __builtin_prefetch(&net().cost[a]);
-    __builtin_prefetch(&flow_[a]);
-  };
-  constexpr std::size_t kAhead = 16;
   std::size_t at = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const NodeId v = nodes[i];
     __int128 outflow = 0;
     for (; at < end[i]; ++at) {
-      if (at + kAhead < arcs.size()) fetch(arcs[at + kAhead]);
+      check_arc_ahead(arcs, at, certificate);
       const ArcId a = arcs[at];
       const NodeId tail = net().tail[a], head = net().head[a];
-      check_arc(net(), a, flow_[a], engine_->price(tail), engine_->price(head), certificate);
       if (tail != head) outflow += tail == v ? flow_[a] : -flow_[a];
     }
     ++certificate.nodes_checked;
     certificate.balance_violations += outflow != net().supply[v];
+  }
+  return certificate;
+}
+
+Certificate IncrementalSolver::certify_changes(bool whole) {
+  if (proof_.proved() && !whole) return proof_.certificate();
+  const bool continues = proof_.continues() && !lowered_.any() && engine_ != nullptr;
+  const Certificate certificate = continues && !whole ? certify_from_last() : certify();
+  if (engine_ == nullptr || !engine_->local()) return certificate;
+  if (continues) {
+    for (NodeId v : proof_.nodes()) note_proved_price(v);
+    for (NodeId v : repriced_) note_proved_price(v);
+  } else if (!proof_.proved()) {
+    for (NodeId v = 0; v < net().num_nodes(); ++v) note_proved_price(v);
+  }
+  proof_.conclude(certificate);
+  return certificate;
+}
+
+void IncrementalSolver::note_proved_price(NodeId v) {
+  const bool is_known = network_.node_alive()[v] != 0 && !engine_->is_implicitly_priced(v);
+  proof_.set_price(v, is_known ? engine_->price(v) : kInfinity);
+}
+
+// Precondition: there is an engine, and the last answer but one was proved.
+Certificate IncrementalSolver::certify_from_last() const {
+  enum Look : std::uint8_t { kNoArcs, kBound, kAll };
+  std::vector<Look> look(net().num_nodes(), kNoArcs);
+  std::vector<NodeId> nodes, implied;
+  const auto look_at = [&](NodeId v, Look at) {
+    if (network_.node_alive()[v] == 0) return;
+    if (look[v] == kNoArcs) nodes.push_back(v);
+    look[v] = std::max(look[v], at);
+  };
+  for (NodeId v : touched_) look_at(v, kBound);
+  for (NodeId v : proof_.nodes()) look_at(v, kBound);
+  for (NodeId v : repriced_) {
+    if (network_.node_alive()[v] == 0) continue;
+    const std::int64_t before = proof_.price_before(v), now = engine_->price(v);
+    if (before == kInfinity || now < before) look_at(v, kAll);
+    if (before != kInfinity && now <= before) continue;
+    look_at(v, kBound);
+    implied.clear();
+    engine_->implicitly_priced_by(v, implied);
+    for (NodeId source : implied) look_at(source, kBound);
+  }
+  std::vector<ArcId> arcs;
+  for (ArcId a : proof_.arcs()) {
+    if (network_.arc_alive()[a] == 0) continue;
+    arcs.push_back(a);
+    if (flow_[a] > 0 && engine_->is_implicitly_priced(net().tail[a])) look_at(net().tail[a], kBound);
+  }
+  const std::size_t changed = arcs.size();
+  std::vector<std::size_t> end;  // of the arcs at each node
+  for (NodeId v : nodes) {
+    if (look[v] == kAll) {
+      engine_->incident_arcs({&v, 1}, arcs);
+    } else {
+      engine_->arcs_bound_by(v, arcs);
+    }
+    end.push_back(arcs.size());
+  }
+  Certificate certificate;
+  certificate.costs_agree = true;
+  for (std::size_t at = 0; at < changed; ++at) check_arc_ahead(arcs, at, certificate);
+  std::size_t at = changed;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const NodeId v = nodes[i];
+    __int128 outflow = 0;
+    for (; at < end[i]; ++at) {
+      check_arc_ahead(arcs, at, certificate);
+      const NodeId tail = net().tail[arcs[at]];
+      if (tail != net().head[arcs[at]]) outflow += tail == v ? flow_[arcs[at]] : -flow_[arcs[at]];
+    }
+    ++certificate.nodes_checked;
+    // the root balances if all other nodes do
+    certificate.balance_violations += v != root_ && outflow != net().supply[v];
   }
   return certificate;
 }
@@ -349,8 +445,9 @@ bool IncrementalSolver::may_start_cold() const {
 }
 
 bool IncrementalSolver::should_start_cold() {
+  if (always_cold_) return true;
   if (budget_stops_ >= kMaxBudgetStops) return false;
-  if (always_cold_ || !network_.ids_fit_costs()) return true;
+  if (!network_.ids_fit_costs()) return true;
   if (!may_start_cold()) return false;
   if (change_policy_ != ChangePolicy::kLog) return change_policy_ == ChangePolicy::kDiscard;
   log_.for_each_priced([this](ArcId a) {
@@ -526,6 +623,7 @@ void IncrementalSolver::adopt_flow() {
     std::sort(changed_.arcs.begin(), changed_.arcs.end());
     note_touched();
   }
+  proof_.begin_answer(!touched_all_);
   changed_.flow.reserve(changed_.arcs.size());
   for (ArcId a : changed_.arcs) changed_.flow.push_back(flow_[a]);
   prices_drifted_ = engine_->prices_drifted();
@@ -552,6 +650,7 @@ void IncrementalSolver::adopt_cold(Solution solution, const LiveNetwork* live) {
   compare_all_ = touched_all_ = true;
   cold_operations_ = -1;
   warm_is_optimum_ = solution.status == Status::kOptimal;
+  if (warm_is_optimum_) proof_.begin_answer(false);
   if (live == nullptr) {
     warm_price_ = std::move(solution.potential);
   } else {

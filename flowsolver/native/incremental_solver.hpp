@@ -99,6 +99,51 @@ class ColdStartRule {
   bool by_searches_ = true;
 };
 
+// What one round needs to be proved optimal from the proof of the round before: what has changed
+// since, and the prices that were proved then.
+class ProofOfRounds {
+ public:
+  // Changes since the last answer. Of a node: it is new, or the flow at it may not balance any more.
+  void change_arc(ArcId a) { next_arcs_.push_back(a); }
+  void change_node(NodeId v) { next_nodes_.push_back(v); }
+  // There is a new answer. `comparable`: the engine says what it has touched since the last one.
+  void begin_answer(bool comparable) {
+    arcs_.swap(next_arcs_);
+    nodes_.swap(next_nodes_);
+    next_arcs_.clear();
+    next_nodes_.clear();
+    continues_ = comparable && proved_;
+    proved_ = false;
+  }
+
+  // Whether the answer before the last one was proved.
+  bool continues() const { return continues_; }
+  const std::vector<ArcId>& arcs() const { return arcs_; }
+  const std::vector<NodeId>& nodes() const { return nodes_; }
+  // kInfinity: not known. The prices of nodes that follow from others' are not kept.
+  std::int64_t price_before(NodeId v) const { return v < price_.size() ? price_[v] : kInfinity; }
+
+  // The last answer was proved, with this price of the node.
+  void set_price(NodeId v, std::int64_t price) {
+    if (v >= price_.size()) price_.resize(v + 1 + v / 4, kInfinity);
+    price_[v] = price;
+  }
+  void conclude(Certificate certificate) {
+    continues_ = false;
+    proved_ = certificate.ok();
+    certificate_ = certificate;
+  }
+  bool proved() const { return proved_; }
+  Certificate certificate() const { return certificate_; }
+
+ private:
+  std::vector<ArcId> arcs_, next_arcs_;
+  std::vector<NodeId> nodes_, next_nodes_;
+  std::vector<std::int64_t> price_;  // by node
+  bool continues_ = false, proved_ = false;
+  Certificate certificate_;
+};
+
 struct ChangedFlow {
   std::vector<ArcId> arcs;  // ascending
   std::vector<std::int64_t> flow;
@@ -146,8 +191,8 @@ class IncrementalSolver {
   // from there. After kMaxBudgetStops such ends in a row, each further resolve makes at least one
   // step of lasting progress (Engine::keeps_progress), however small its budget. If the algorithm
   // makes no such steps, its state is given to shortest paths until the next kOptimal. So finitely
-  // many resolves reach the end, whatever the algorithm and the budget. This holds for rounds from
-  // scratch as well, which keep nothing otherwise.
+  // many resolves reach the end, whatever the algorithm and the budget, unless each round is solved
+  // from scratch: then a budget that is too small always is.
   Control& control() { return control_; }
   // Cancels the running resolve, which ends with kCancelled unless it is past its last check and
   // ends as it would have. If none is running, the next one is cancelled. In either case at most
@@ -187,6 +232,14 @@ class IncrementalSolver {
   // balances at nodes that the last resolve touched.
   Certificate certify() const;
   Certificate certify_touched() const;
+  // Precondition: solved(). Proves the whole state, as `certify` does, but from what changed since
+  // the last answer if that was proved in this way, too (else by `certify`, which `whole` demands).
+  //
+  // Prices enter each condition of optimality with one sign, so that the arcs which no change has
+  // made worse need no look: where a price rose, those into the node that carry no flow; where one
+  // fell, those out of it that carry none. A round that makes everybody's waiting dearer is proved
+  // without a look at the arcs over which nobody waits.
+  Certificate certify_changes(bool whole);
 
  private:
   static constexpr int kMaxBudgetStops = 8;
@@ -226,6 +279,9 @@ class IncrementalSolver {
   void adopt_flow();
   void adopt_cold(Solution solution, const LiveNetwork* live);
   void note_touched();
+  void check_arc_ahead(std::span<const ArcId> arcs, std::size_t at, Certificate& certificate) const;
+  Certificate certify_from_last() const;
+  void note_proved_price(NodeId v);
   void end_round();
 
   ChangingNetwork network_;
@@ -260,6 +316,7 @@ class IncrementalSolver {
   bool touched_all_ = false;  // the last resolve may have touched any node
   // else: nodes at touched arcs, and repriced nodes; may repeat
   std::vector<NodeId> touched_, repriced_;
+  ProofOfRounds proof_;
   MakeEngine make_engine_;
   SolveCold solve_cold_;
   bool always_cold_;

@@ -732,11 +732,15 @@ class Solver {
   }
   Certificate certify(bool touched_only) {
     const Busy busy(busy_);
-    if (!solver_.solved())
-      throw std::runtime_error(
-          "nothing to certify: changed since, or not optimal at, the last resolve");
+    need_solved();
     nb::gil_scoped_release release;
     return touched_only ? solver_.certify_touched() : solver_.certify();
+  }
+  Certificate certify_changes(bool whole) {
+    const Busy busy(busy_);
+    need_solved();
+    nb::gil_scoped_release release;
+    return solver_.certify_changes(whole);
   }
   std::int64_t num_nodes() { return static_cast<std::int64_t>(core().num_live_nodes()); }
   std::int64_t num_arcs() { return static_cast<std::int64_t>(core().num_live_arcs()); }
@@ -757,6 +761,11 @@ class Solver {
   const IncrementalSolver& core() {
     const Busy busy(busy_);  // reading during a resolve would be a race
     return solver_;
+  }
+  void need_solved() const {
+    if (!solver_.solved())
+      throw std::runtime_error(
+          "nothing to certify: changed since, or not optimal at, the last resolve");
   }
   void need_nodes(const char* field, const Array& nodes) {
     need_all(field, nodes, [this](std::int64_t v) { return solver_.live_node(v); }, "no such node");
@@ -813,6 +822,7 @@ void bind_incremental(nb::module_& m) {
       .def("changed_flow", &Solver::changed_flow)
       .def("cut", &Solver::cut)
       .def("certify", &Solver::certify)
+      .def("certify_changes", &Solver::certify_changes)
       .def("certify_cut", &Solver::certify_cut)
       .def("snapshot", &Solver::snapshot)
       .def_prop_ro("winner", &Solver::winner)

@@ -307,6 +307,12 @@ class RaceEngine final : public WarmStartState {
   void implicitly_priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
     synced_racer_->engine->implicitly_priced_by(v, nodes);
   }
+  bool is_implicitly_priced(NodeId v) const override {
+    return synced_racer_->engine->is_implicitly_priced(v);
+  }
+  void arcs_bound_by(NodeId v, std::vector<ArcId>& arcs) const override {
+    synced_racer_->engine->arcs_bound_by(v, arcs);
+  }
   void begin_round() override { synced_racer_->engine->begin_round(); }
 
  private:

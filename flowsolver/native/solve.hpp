@@ -112,6 +112,13 @@ class Engine {
   virtual void begin_round() = 0;
   // Appends nodes whose price follows from v's price and which are not among the repriced ones.
   virtual void implicitly_priced_by(NodeId, std::vector<NodeId>&) const {}
+  // Whether v's price follows from that of another node.
+  virtual bool is_implicitly_priced(NodeId) const { return false; }
+  // Appends the arcs that may violate optimality when v's price rises: those out of v, and those
+  // into v that carry flow. Others at v may be among them.
+  virtual void arcs_bound_by(NodeId v, std::vector<ArcId>& arcs) const {
+    incident_arcs({&v, 1}, arcs);
+  }
 };
 
 // An engine that passes every call on to another one: a base class for engines that change one
@@ -161,6 +168,10 @@ class ForwardingEngine : public Engine {
   void begin_round() override { inner_->begin_round(); }
   void implicitly_priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
     inner_->implicitly_priced_by(v, nodes);
+  }
+  bool is_implicitly_priced(NodeId v) const override { return inner_->is_implicitly_priced(v); }
+  void arcs_bound_by(NodeId v, std::vector<ArcId>& arcs) const override {
+    inner_->arcs_bound_by(v, arcs);
   }
 
  protected:

@@ -45,6 +45,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "queue_holds": "parsync.metrics.kinds.delay:QueueHoldMetric",
         "gangs": "parsync.metrics.kinds.jobs:GangMetric",
         "preemption": "parsync.metrics.kinds.preemption:PreemptionMetric",
+        "urgent": "parsync.metrics.kinds.preemption:UrgentMetric",
         "utilisation": "parsync.metrics.kinds.load:UtilisationMetric",
         "backlog": "parsync.metrics.kinds.load:BacklogMetric",
         "stationarity": "parsync.metrics.kinds.load:StationarityMetric",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,8 @@ from parsync.workload.placeability import Reach, unplaceable_units
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.checked import CheckedScheduler
-from schedulers.interface import Capability, SchedulerEnvironment
+from schedulers.interface import Capability, Scheduler, SchedulerEnvironment
+from schedulers.registry import SchedulerSpec
 from schedulers.unplaceable import UnplaceableUnits
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
@@ -34,6 +36,10 @@ from shared_state.partition import Partitioning
 from shared_state.tasks import Int32, TaskClass
 from shared_state.transaction import EvictionPolicy
 from shared_state.view import StaticCellState
+
+# (its name, a new scheduler) -> what its agent is given in its place: the same scheduler, or one
+# that hands all calls on to it and keeps a record of them.
+SchedulerWatch = Callable[[str, Scheduler], Scheduler]
 
 
 @dataclass(frozen=True)
@@ -44,13 +50,14 @@ class Assembly:
     arm: SeededArm
     workload: Workload
     partitioning: Partitioning
+    watch: SchedulerWatch | None = None
 
     @staticmethod
-    def of(arm: SeededArm, workload: Workload) -> Assembly:
+    def of(arm: SeededArm, workload: Workload, watch: SchedulerWatch | None = None) -> Assembly:
         """The assembly of an arm and its workload, whose options are settled with it."""
         partitioning = Partitioning.by_topology(workload.cell, arm.partitions)
         workload = replace(workload, tasks=workload.tasks.contiguous())
-        return Assembly(arm.for_workload(workload), workload, partitioning)
+        return Assembly(arm.for_workload(workload), workload, partitioning, watch)
 
     @cached_property
     def codec(self) -> Codec:
@@ -118,6 +125,8 @@ class Assembly:
             workload.mapreduce,
         )
         options = spec.parse_options(group.options)
+        if self.watch is not None:
+            spec = _watched(spec, self.watch)
         return CheckedScheduler.build(
             spec, options, environment, workload.tasks, self.unplaceable(index)
         )
@@ -344,3 +353,12 @@ class Assembly:
         owner = route_jobs(self.routes(), tasks.job[rows], tasks.task_class[rows], self.arm.seed)
         running = len(workload.initial.task)
         return owner[running:], owner[:running]
+
+
+def _watched(spec: SchedulerSpec, watch: SchedulerWatch) -> SchedulerSpec:
+    """The kind, with schedulers that are watched."""
+
+    def build(options: Any, environment: SchedulerEnvironment) -> Scheduler:
+        return watch(environment.name, spec.build(options, environment))
+
+    return replace(spec, build=build)

@@ -8,7 +8,11 @@ node and one lowered capacity, and rounds cost what changed, not what runs.
 
 The waiting price rises for all tasks of a group alike, so it sits on the arcs U_j -> sink: one cost
 per group and quantum, not one per task. A task's own arc to U_j corrects for having come later than
-the group's first.
+the group's first. The price of progress falls for all running tasks alike, which is the same as
+that all else rises: entering any machine anew, and waiting. So it is added to one arc per machine
+and to those of the U_j, and the arc of a running task has what had risen when it started, and never
+changes.
+
 
 Between tasks and sink stand the aggregators of the policy, with the arcs out of them
 (aggregators.py); the unscheduled aggregator U_j of each job or group, through which its tasks that
@@ -17,6 +21,8 @@ stay waiting flow, and the patience node W, where tasks wait for a place that th
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +58,7 @@ from schedulers.flow.solver_graph import (
     TaskTable,
 )
 from schedulers.flow.waiting import PatienceArcs, WaitingGroups
-from shared_state.tasks import Int64, TaskBatch
+from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
 
 UNROUTED = -1  # where a flow takes a task whose unit has not reached the sink yet
@@ -102,6 +108,28 @@ class Observations:
         self._task, self._machine = task, machine
 
 
+class GraphNodes(NamedTuple):
+    """The nodes of the graph, for those who look at it (snapshot.py).
+
+    Attributes:
+        policy: Names the aggregators.
+        scale: By what the policy's costs are multiplied, so that prices of slots fit below them.
+        sink: Of all flow.
+        machine: int64[M], where running tasks enter machines, and placements without a price.
+        entrance: int64[M], where placements enter that pay for their slots; mostly the same.
+        aggregator: int64[A], NO_NODE for those that are not in the graph.
+        patience: int64[0] or int64[1], where tasks wait for a place that they prefer.
+    """
+
+    policy: Policy
+    scale: int
+    sink: int
+    machine: Int64
+    entrance: Int64
+    aggregator: Int64
+    patience: Int64
+
+
 class FlowGraph:
     """The flow graph of one scheduler: `update` brings it up to date, `solve` re-optimises it.
 
@@ -147,7 +175,10 @@ class FlowGraph:
         self.reached: Int64 | None = None
         self._sink_node = self.arcs.add_nodes(1)
         self._sink = int(self._sink_node[0])
-        self._machine_arcs = MachineArcs(self.arcs, self._sink, machines, pricing, preemption)
+        progress = preemption and policy.progress_price.cost > 0
+        self._machine_arcs = MachineArcs(
+            self.arcs, self._sink, machines, pricing, preemption, progress
+        )
         self._aggregators = Aggregators(self.arcs, self._machine_arcs, policy, machines)
         self._groups = WaitingGroups(self.arcs, self._sink, policy)
         self._arcs_change = policy.overrides("stale_aggregators")
@@ -155,7 +186,7 @@ class FlowGraph:
         self._observations = Observations()
         self._joined_before = np.zeros(0, bool)  # by task id, if the arcs of tasks change
         self._quantum = 0
-        self._progress = -1  # quantum the running arcs are priced for
+        self._risen = 0  # what all tasks pay more in the last round, as running ones pay no less
         self._patience = PatienceArcs(self.arcs, self._sink, policy)
 
     # --- the round's changes ---------------------------------------------------------------------
@@ -185,31 +216,38 @@ class FlowGraph:
             self.tasks -= len(removed)
             self.solver.remove_nodes(removed)
         machine = self._machine_arcs.set_load(load, slots)
-        if self._aggregators.costs_follow_load:
+        if self._preemption or self._aggregators.costs_follow_load:
             machine = self._observations.changed(load, observed, table)
         self._aggregators.set_load(machine, load)
+        progress_price = self._policy.progress_price
+        risen = progress_price.cost * (now_us // progress_price.quantum_us)
+        if not self._preemption:
+            risen = 0
+        self._machine_arcs.raise_placements(risen)
         if self._arcs_change:
             self._refresh_aggregators(load, stream)
         if self._tasks_change:
-            self._refresh_tasks(table, load, now_us, stream)
+            self._refresh_tasks(table, load, stream)
         self.joined = len(joining)
         if len(joining):
-            self._join(table, joining, load, stream)
+            self._join(table, joining, load, stream, risen)
         self._groups.close_empty(table)
-        self._groups.price_waiting(table, self._quantum)
-        have_to_wait = self._groups.bound(table) if self._groups.has_bounds else 0
+        self._groups.price_waiting(table, self._quantum, risen)
+        have_to_wait = (
+            self._groups.bound(table, load, self._quantum) if self._groups.has_bounds else 0
+        )
         waits = joining
         if self._preemption:
             runs = table.state[joining] == TaskState.RUNNING
             waits = joining[~runs]
-            self._price_running_arcs(table, now_us)
             # A waiting task that now runs keeps its node and gets one more arc.
-            self._add_running_arcs(table, np.concatenate([started, joining[runs]]), now_us)
+            self._add_running_arcs(table, np.concatenate([started, joining[runs]]))
         if self._policy.patience_us:
-            self._patience.add(table, waits, now_us)
+            self._patience.add(table, waits, now_us, risen)
             self._patience.close(table, started, now_us)
         table.end_update()
         to_sink = self.tasks - have_to_wait
+        self._risen = risen * to_sink
         self.solver.set_supply(self._sink_node, np.array([-to_sink], np.int64))
 
     def solve(
@@ -270,6 +308,8 @@ class FlowGraph:
 
     def certificate(self, whole: bool) -> Certificate:
         """Whether the last solve is proved optimal: everywhere, or where it touched the graph."""
+        if self._preemption:
+            return self.solver.certify_changes(whole)
         return self.solver.certify() if whole else self.solver.certify_touched()
 
     def stays(self, table: TaskTable, row: Int64) -> NDArray[np.bool_]:
@@ -330,9 +370,28 @@ class FlowGraph:
         )
 
     @property
+    def nodes(self) -> GraphNodes:
+        """The nodes that are not those of single tasks and jobs, which the task table has."""
+        return GraphNodes(
+            self._policy,
+            1 if self._pricing is None else self._pricing.scale,
+            self._sink,
+            self._machine_arcs.node,
+            self._machine_arcs.entrance_of_priced,
+            self._aggregators.node,
+            self._patience.node,
+        )
+
+    @property
     def work(self) -> Stats:
         """What the last solve did."""
         return self.solver.stats
+
+    @property
+    def cost(self) -> int:
+        """What the last flow costs by what the policy says. In the solver's graph, what rises for
+        all tasks alike is added, and tasks that have to wait pay their group nothing."""
+        return self.solver.cost - self._risen + self._groups.prepaid
 
     @property
     def size(self) -> int:
@@ -350,14 +409,32 @@ class FlowGraph:
         patient, _ = self._patience.price(tasks, now_us)
         return np.where(patient >= 0, np.minimum(patient, cost), cost)
 
+    def loss(self, tasks: TaskBatch, machine: Int32, since_us: Int64, now_us: int) -> Int64:
+        """By how much more running tasks, which need not be in the graph, would cost if they waited
+        now instead of running on: int64[n].
+
+        Args:
+            tasks: The tasks.
+            machine: int32[n], where they run.
+            since_us: int64[n], since when.
+        """
+        waiting, running = self._policy.wait_price, self._policy.progress_price
+        waited = now_us // waiting.quantum_us - tasks.submit_us // waiting.quantum_us
+        ran = now_us // running.quantum_us - since_us // running.quantum_us
+        waits: Int64 = self._policy.unscheduled_cost(tasks) + waiting.cost * waited
+        stays: Int64 = self._policy.running_arc_cost(tasks, machine.astype(np.int64))
+        return waits - (stays - running.cost * ran)
+
     # --- tasks -----------------------------------------------------------------------------------
 
-    def _join(self, table: TaskTable, row: Int64, load: MachineLoad, stream: int) -> None:
+    def _join(
+        self, table: TaskTable, row: Int64, load: MachineLoad, stream: int, risen: int
+    ) -> None:
         """Nodes for these tasks, with the arcs every task has."""
         tasks = table.batch(row)
         arcs = self._ask(tasks)
         self._aggregators.open(arcs.head, load, stream)
-        late = self._groups.enter(table, row, tasks, self._quantum)
+        late = self._groups.enter(table, row, tasks, self._quantum, risen)
         node = self.arcs.add_nodes(len(row), supply=1)
         table.set_node(row, node)
         self.tasks += len(row)
@@ -409,7 +486,7 @@ class FlowGraph:
         if len(stale):
             self._aggregators.refresh(stale, load, stream)
 
-    def _refresh_tasks(self, table: TaskTable, load: MachineLoad, now_us: int, stream: int) -> None:
+    def _refresh_tasks(self, table: TaskTable, load: MachineLoad, stream: int) -> None:
         task = as_int64(self._policy, self._policy.stale_tasks(), "stale_tasks")
         if len(task) == 0:
             return
@@ -437,30 +514,36 @@ class FlowGraph:
             self._aggregators.node,
         )
         row = row[table.node_state[row] == TaskNodeState.RUNNING]
-        if len(row):
-            base = self._running_arc_cost(table, row)
-            arc = table.running_arc[row]
-            table.set_running_arc(row, arc, base)
-            cost = base - self._progress_price(table, row, now_us)
-            check_costs(self._policy, cost, "out of a task")
-            self.solver.set_cost(arc, cost)
-            self.arcs.altered += len(row)
-            if not self._migration:
-                self._close_other_machines(row)
+        if len(row) == 0:
+            return
+        if not self._migration:
+            self._close_other_machines(row)
+        cost = self._running_arc_cost(table, row)
+        self.solver.set_cost(table.running_arc[row], cost)
+        self.arcs.altered += len(row)
 
     # --- running tasks ---------------------------------------------------------------------------
 
-    def _add_running_arcs(self, table: TaskTable, row: Int64, now_us: int) -> None:
+    def _add_running_arcs(self, table: TaskTable, row: Int64) -> None:
         machine = table.machine[row]
-        base = self._running_arc_cost(table, row)
-        cost = base - self._progress_price(table, row, now_us)
-        check_costs(self._policy, cost, "out of a task")
+        cost = self._running_arc_cost(table, row)
         if not self._migration:
             self._close_other_machines(row)
         arc = self.arcs.add_task_arcs(
             row, table.node[row], machine, self._machine_arcs.node[machine], cost
         )
-        table.set_running_arc(row, arc, base)
+        table.set_running_arc(row, arc, cost)
+
+    def _running_arc_cost(self, table: TaskTable, row: Int64) -> Int64:
+        """What the running arcs of these tasks cost: what the policy says, and what has risen for
+        all else when they started."""
+        said = self._policy.running_arc_cost(table.batch(row), table.machine[row])
+        price = self._policy.progress_price
+        cost: Int64 = answer(self._policy, said, len(row), "running_arc_cost") + price.cost * (
+            table.since_us[row] // price.quantum_us
+        )
+        check_costs(self._policy, cost, "out of a task")
+        return cost
 
     def _close_other_machines(self, row: Int64) -> None:
         """Leave running tasks only their running arc and the one to U_j."""
@@ -468,22 +551,3 @@ class FlowGraph:
         to_machines = arc[arcs.head != UNSCHEDULED]
         self.solver.set_capacity(to_machines, np.zeros(len(to_machines), np.int64))
         self.arcs.altered += len(to_machines)
-
-    def _running_arc_cost(self, table: TaskTable, row: Int64) -> Int64:
-        said = self._policy.running_arc_cost(table.batch(row), table.machine[row])
-        return answer(self._policy, said, len(row), "running_arc_cost")
-
-    def _price_running_arcs(self, table: TaskTable, now_us: int) -> None:
-        quantum = now_us // self._policy.progress_price.quantum_us
-        if quantum == self._progress:
-            return
-        self._progress = quantum
-        row = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
-        cost = table.running_arc_cost[row] - self._progress_price(table, row, now_us)
-        self.solver.set_cost(table.running_arc[row], cost)
-        self.arcs.altered += len(row)
-
-    def _progress_price(self, table: TaskTable, row: Int64, now_us: int) -> Int64:
-        price = self._policy.progress_price
-        progress: Int64 = now_us // price.quantum_us - table.since_us[row] // price.quantum_us
-        return price.cost * progress

@@ -50,6 +50,7 @@ from schedulers import _native
 from schedulers.flow.extraction import NO_SLOT_PRICES, PricedSlots
 from schedulers.flow.policies.interface import (
     MAX_COST,
+    UNBOUNDED,
     UNKNOWN_COST,
     AggregatorArcs,
     MachineLoad,
@@ -166,9 +167,6 @@ class Scaled(Policy):
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
         return self._policy.unscheduled_cost(tasks) * self._scale
 
-    def learn(self, changes: TaskChanges) -> None:
-        self._policy.learn(changes)
-
     def overrides(self, method: str) -> bool:
         return self._policy.overrides(method)
 
@@ -187,8 +185,10 @@ class Scaled(Policy):
     def group_wait_cost(self, group: Int64) -> Int64:
         return self._policy.group_wait_cost(group) * self._scale
 
-    def waiting_bounds(self, group: Int64, tasks: Int64) -> tuple[Int64, Int64] | None:
-        return self._policy.waiting_bounds(group, tasks)
+    def waiting_bounds(
+        self, group: Int64, tasks: Int64, load: MachineLoad
+    ) -> tuple[Int64, Int64] | None:
+        return self._policy.waiting_bounds(group, tasks, load)
 
     def aggregator_name(self, aggregator: int) -> str:
         return self._policy.aggregator_name(aggregator)
@@ -198,6 +198,9 @@ class Scaled(Policy):
     ) -> Int64 | None:
         cost = self._policy.machine_arc_cost(tail, level, machine, load)
         return None if cost is None else cost * self._scale
+
+    def learn(self, changes: TaskChanges) -> None:
+        self._policy.learn(changes)
 
     def is_elsewhere(self, aggregator: Int64) -> NDArray[np.bool_]:
         return self._policy.is_elsewhere(aggregator)
@@ -231,7 +234,7 @@ class MachineArcs:
     """The ways of M machines to the sink.
 
     Attributes:
-        node: int64[M], where running tasks enter, and placements without a price.
+        node: int64[M], where running tasks enter, and placements for which nothing rises.
         entrance_of_preferred: int64[M], where tasks enter machines that they prefer.
         room: int64[M], how many units may flow through each machine.
         replaces_inner: Whether the priced arcs are arcs out of aggregators, in place of those that
@@ -248,7 +251,12 @@ class MachineArcs:
         machines: int,
         pricing: SlotPricing | None,
         preemption: bool,
+        progress: bool,
     ) -> None:
+        """
+        Args:
+            progress: Whether placements cost more with time (raise_placements).
+        """
         self._graph = graph
         self._sink = sink
         self._elsewhere_only = pricing is not None and pricing.elsewhere_only
@@ -260,7 +268,15 @@ class MachineArcs:
             and not pricing.policy.overrides("stale_aggregators")
             and not pricing.policy.overrides("machine_arc_cost")
         )
-        self.node = self._entrance = self.entrance_of_preferred = graph.add_nodes(machines)
+        self.node = graph.add_nodes(machines)
+        self._risen = 0
+        self._raised = np.zeros(0, np.int64)  # the arcs that cost more with time
+        placed = self.node
+        if progress:
+            placed = graph.add_nodes(machines)
+            unbounded, free = np.full(machines, UNBOUNDED), np.zeros(machines, np.int64)
+            self._raised = graph.add_arcs(placed, self.node, unbounded, free)
+        self._entrance = self.entrance_of_preferred = self._unpriced = placed
         self.room = zero = np.zeros(machines, np.int64)
         self._to_sink = np.zeros(0, np.int64)
         self.slots = None
@@ -270,12 +286,29 @@ class MachineArcs:
             return
         self._to_sink = graph.add_arcs(self.node, sinks, zero, zero)
         if pricing is not None and self.replaces_inner:
-            self.slots = SlotArcs(graph, pricing, np.full(machines, NO_NODE), self.node)
+            self.slots = SlotArcs(graph, pricing, np.full(machines, NO_NODE), placed)
         elif pricing is not None:
             self._entrance = graph.add_nodes(machines)
             if not pricing.elsewhere_only:
                 self.entrance_of_preferred = self._entrance
-            self.slots = SlotArcs(graph, pricing, self._entrance, self.node)
+            self.slots = SlotArcs(graph, pricing, self._entrance, placed)
+
+    def raise_placements(self, cost: int) -> None:
+        """Let every placement cost so much more than at first.
+
+        All paths into a machine but those of the tasks that run on it lead over one arc, so that
+        their common price is one cost per machine, and not one per task.
+        """
+        if cost == self._risen or len(self._raised) == 0:
+            return
+        self._risen = cost
+        self._graph.solver.set_cost(self._raised, np.full(len(self._raised), cost))
+        self._graph.altered += len(self._raised)
+
+    @property
+    def entrance_of_priced(self) -> Int64:
+        """int64[M], where placements enter machines that pay for their slots."""
+        return self._entrance
 
     def is_priced(self, is_elsewhere: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which placements pay for their slots: bool[k].
@@ -291,9 +324,10 @@ class MachineArcs:
     def entrance(self, machine: Int64, is_elsewhere: NDArray[np.bool_]) -> Int64:
         """The nodes through which placements enter these machines: int64[k]. Both arguments have
         k entries; the second as in is_priced()."""
-        if self._entrance is self.node:
-            return self.node[machine]
-        return np.where(self.is_priced(is_elsewhere), self._entrance[machine], self.node[machine])
+        if self._entrance is self._unpriced:
+            return self._unpriced[machine]
+        priced = self.is_priced(is_elsewhere)
+        return np.where(priced, self._entrance[machine], self._unpriced[machine])
 
     def open(self, machine: Int64, tail: Int64, inner: Int64) -> None:
         """Let placements elsewhere enter these machines from these nodes, over priced arcs that
@@ -329,7 +363,7 @@ class MachineArcs:
         less with one more slot there, not counting the price of that slot.
         """
         potential = self._graph.solver.potential()
-        machine = potential[self._entrance]
+        machine = potential[self._entrance] - self._risen
         if self.slots is not None:
             machine = machine - self.slots.next_costs()
             if self._entrance is not self.node:

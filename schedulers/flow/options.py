@@ -66,6 +66,9 @@ class FlowOptions(PriceOptions):
             which is the same in every run. If not, it is the first, and only live runs may have it.
         preemption: Whether running tasks stay in the graph, and may be evicted for others or to be
             placed better; an evicted task starts over.
+        priority_preemption: Whether tasks that the flow leaves waiting may take the room of running
+            tasks of lower priority, of whatever scheduler (priority_preemption.py). The arm has to
+            allow it: evictions = "lower_priority".
         migration: Whether a running task may be evicted to be placed on another machine. If not, it
             stays or is evicted to wait. Has an effect with preemption.
         max_operations: Counted operations of the solver after which a round ends (Firmament section
@@ -86,6 +89,7 @@ class FlowOptions(PriceOptions):
     algorithm: Algorithms = (AlgorithmChoice("incremental_ssp"),)
     deterministic: bool = True
     preemption: bool = False
+    priority_preemption: bool = False
     migration: bool = True
     max_operations: int | None = Field(None, ge=1, le=1 << 62)
     certify_every: int = Field(64, ge=1)
@@ -96,6 +100,8 @@ class FlowOptions(PriceOptions):
         found = set(super().further_capabilities)
         if self.preemption:
             found.add(Capability.EVICTS)
+        if self.priority_preemption:
+            found.add(Capability.PREEMPTS)
         return frozenset(found)
 
 

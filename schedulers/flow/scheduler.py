@@ -24,7 +24,8 @@ from schedulers.flow.graph import UNROUTED, FlowGraph
 from schedulers.flow.machine_arcs import SlotPricing, SlotState
 from schedulers.flow.options import FlowOptions
 from schedulers.flow.policies.interface import MachineLoad, ObservedCell, Policy
-from schedulers.flow.solver_graph import UNSCHEDULED, TaskNodeState, TaskState, TaskTable
+from schedulers.flow.priority_preemption import FirstSeen, RoomMaker
+from schedulers.flow.solver_graph import NO_ROW, UNSCHEDULED, TaskNodeState, TaskState, TaskTable
 from schedulers.interface import (
     NO_REASON,
     NONE,
@@ -37,6 +38,7 @@ from schedulers.interface import (
 )
 from schedulers.prices.interface import LearnsPotentials, SharesDemand
 from schedulers.prices.registry import PriceMode
+from schedulers.running_tasks import RunningTasks
 from schedulers.units import FlowUnit, fits_somewhere, units_in
 from shared_state.random import Stream
 from shared_state.tasks import NO_GANG, Int64, TaskBatch, fits
@@ -46,6 +48,7 @@ from shared_state.view import ClusterView
 # give a flow when they are done (Firmament, Table 2).
 PLACES_WHEN_STOPPED = frozenset({"cost_scaling", "cycle_cancelling", "network_simplex"})
 _RUNNING = (ChangeKind.COMMITTED, ChangeKind.ADOPTED)
+MAX_PRIORITY = (1 << 31) - 1
 
 
 class FlowScheduler:
@@ -85,6 +88,7 @@ class FlowScheduler:
             solver=IncrementalSolver(FlowNetwork(), racers, deterministic=options.deterministic),
         )
         self._places_when_stopped = racers[0].name in PLACES_WHEN_STOPPED
+        self._seen = FirstSeen() if options.priority_preemption else None
         self._typical = FlowUnit(dimensions)
         self._total = np.zeros(machines, np.int64)  # units an empty machine holds
         self._limit = environment.cell.limit
@@ -286,6 +290,11 @@ class FlowScheduler:
             evicted = np.concatenate([migrated, preempted])
             evict = table.allocation[evicted]
             table.set_state(evicted, TaskState.EVICTING)
+        if self._seen is not None and context.running is not None and not ended_early:
+            row, machine, evict, more = self._make_room(
+                waiting, row, machine, evict, context.running, view, context
+            )
+            tried += more
         table.set_state(row, TaskState.IN_FLIGHT)
         figures = {
             "waiting": len(waiting),
@@ -411,6 +420,64 @@ class FlowScheduler:
         short = np.zeros(len(free), bool)
         short[machine] = ~fits(demand[machine], free[machine])
         return victim[short[self.table.machine[victim]]]
+
+    def _make_room(
+        self,
+        waiting: Int64,
+        row: Int64,
+        machine: Int64,
+        evict: Int64,
+        running: RunningTasks,
+        view: ClusterView,
+        context: PlanContext,
+    ) -> tuple[Int64, Int64, Int64, int]:
+        """The claims and the allocations to evict, and added to them waiting tasks for which
+        running ones of lower priority make room; and how many were tried."""
+        table, now_us = self.table, context.now_us
+        assert self._seen is not None
+        since_us = self._seen.since_us(running.allocation, now_us)
+        over = np.setdiff1d(waiting, row, assume_unique=True)
+        over = over[table.gangs(over) == NO_GANG]
+        tasks = table.batch(over)
+        urgent = np.flatnonzero(tasks.priority > running.priority.min(initial=MAX_PRIORITY))
+        order = np.lexsort((tasks.task[urgent], tasks.submit_us[urgent], -tasks.priority[urgent]))
+        over = over[urgent[order[: self._options.repairs]]]
+        if not len(over):
+            return row, machine, evict, len(running) // self._cell.machines
+        claims = table.batch(row)
+        room = np.where(view.up[:, None], view.free, -1)
+        leaves = np.isin(running.allocation, evict)
+        np.add.at(room, running.machine[leaves], running.request[leaves])
+        np.subtract.at(room, machine, claims.request)
+        lowest = np.full(len(room), MAX_PRIORITY + 1, np.int64)
+        np.minimum.at(lowest, machine, claims.priority)
+        own = table.rows(running.task)
+        gone = own != NO_ROW  # but for those of which it is known that they run on
+        gone[gone] = (table.state[own[gone]] != TaskState.RUNNING) | (
+            table.allocation[own[gone]] != running.allocation[gone]
+        )
+        kept = np.flatnonzero(~leaves & ~gone & (running.priority < lowest[running.machine]))
+        victims, tasks = running.take(kept), table.batch(over)
+        loss = self.graph.loss(victims.as_tasks(), victims.machine, since_us[kept], now_us)
+        maker = RoomMaker(
+            victims,
+            loss,
+            room,
+            self._catalog,
+            self._cell.rack,
+            self.graph.placement_value,
+            context.stream,
+        )
+        made = maker.place(tasks, self.graph.wait_cost(table, over, now_us))
+        if self._options.preemption:
+            ended = own[kept[made.victim]]
+            table.set_state(ended[ended != NO_ROW], TaskState.EVICTING)
+        return (
+            np.concatenate([row, over[made.row]]),
+            np.concatenate([machine, made.machine]),
+            np.concatenate([evict, victims.allocation[made.victim]]),
+            len(over) + len(running) // self._cell.machines,
+        )
 
     def _pending(
         self,

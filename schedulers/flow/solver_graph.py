@@ -117,7 +117,7 @@ class TaskTable(_native.TaskTable):  # type: ignore[misc] # compiled
     group_node: Callable[[Int64], Int64]
     # (row int64[n]) -> what a quantum of waiting costs in each task's group
     group_cost: Callable[[Int64], Int64]
-    # (row int64[n], quantum_us) -> by how much the price of a task's group exceeds its own
+    # (row int64[n], quantum_us) -> by how much the price of each task's group exceeds its own
     cost_of_lateness: Callable[[Int64, int], Int64]
     # (row, node: int64[n] each)
     set_node: Callable[[Int64, Int64], None]

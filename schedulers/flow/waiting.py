@@ -7,6 +7,7 @@ import numpy as np
 from schedulers.flow.policies.interface import (
     MAX_COST,
     UNBOUNDED,
+    MachineLoad,
     Policy,
     PolicyError,
     answer,
@@ -39,11 +40,15 @@ class WaitingGroups:
                 f"{policy.name}: waiting_bounds: with patience, tasks wait beside their groups"
             )
         none = np.zeros(0, np.int64)
+        self.prepaid = 0  # what tasks that have to wait do not pay in the graph, in the last round
         # As of the last round: groups, their nodes, tasks, and bounds.
         self._group = self._node = self._tasks = self._lower = self._upper = none
 
-    def enter(self, table: TaskTable, row: Int64, tasks: TaskBatch, quantum: int) -> Int64:
-        """Add tasks (rows, int64[n]) to their groups' aggregators in this quantum.
+    def enter(
+        self, table: TaskTable, row: Int64, tasks: TaskBatch, quantum: int, risen: int
+    ) -> Int64:
+        """Add tasks (rows, int64[n]) to their groups' aggregators in this quantum. risen: as in
+        price_waiting.
 
         Returns: int64[n], what the waiting price of a task's group has in excess of its own. It is
             negative if the task came later than the group's first.
@@ -62,7 +67,7 @@ class WaitingGroups:
                 node,
                 np.full(len(group), self._sink),
                 np.full(len(group), UNBOUNDED),
-                cost * (quantum - first),
+                cost * (quantum - first) + risen,
             )
             table.name_groups(node, arc, cost)
         late: Int64 = table.cost_of_lateness(row, self._wait_price.quantum_us)
@@ -74,16 +79,16 @@ class WaitingGroups:
         if len(node):
             self._graph.solver.remove_nodes(node)
 
-    def price_waiting(self, table: TaskTable, quantum: int) -> None:
-        """Set the waiting price of all groups to that of this quantum."""
+    def price_waiting(self, table: TaskTable, quantum: int, risen: int) -> None:
+        """Set the waiting price of all groups to that of this quantum, and `risen` more."""
         _, _, arc, first, cost, _ = table.open_groups()
-        self._graph.solver.set_cost(arc, cost * (quantum - first))
+        self._graph.solver.set_cost(arc, cost * (quantum - first) + risen)
         self._graph.altered += len(arc)
 
-    def bound(self, table: TaskTable) -> int:
+    def bound(self, table: TaskTable, load: MachineLoad, quantum: int) -> int:
         """Bound how many tasks of each group wait, and return how many have to in all."""
-        group, node, arc, _, _, tasks = table.open_groups()
-        said = self._policy.waiting_bounds(group, tasks)
+        group, node, arc, first, cost, tasks = table.open_groups()
+        said = self._policy.waiting_bounds(group, tasks, load)
         lower, upper = np.zeros(len(group), np.int64), np.full(len(group), UNBOUNDED, np.int64)
         if said is not None:
             lower, upper = (
@@ -101,6 +106,7 @@ class WaitingGroups:
         self._graph.altered += int(np.count_nonzero(differs)) + int(np.count_nonzero(moved))
         self._group, self._node, self._tasks = group, node, tasks
         self._lower, self._upper = lower, upper
+        self.prepaid = int((lower * cost * (quantum - first)).sum())
         return int(lower.sum())
 
     def unmet_bounds(self, node: Int64) -> str:
@@ -169,9 +175,11 @@ class PatienceArcs:
         self._sink = sink
         self._policy = policy
         # W and its arc to the sink, from the first task with patience on
-        self._node = self._to_sink = np.zeros(0, np.int64)
-        # the quantum in which that arc began to count the price, and that it has now
-        self._first_quantum = self._quantum = 0
+        self.node = self._to_sink = np.zeros(0, np.int64)
+        # the quantum in which that arc began to count the price; the one that it has the price of,
+        # and what is added to it
+        self._first_quantum = 0
+        self._priced = (0, 0)
 
     def price(self, tasks: TaskBatch, now_us: int) -> tuple[Int64, Int64]:
         """Tell what waiting costs these tasks while their patience lasts, and when it ends.
@@ -187,13 +195,14 @@ class PatienceArcs:
         waited = now_us // price.quantum_us - tasks.submit_us // price.quantum_us
         return np.where(lasts, cost + price.cost * waited, -1), np.where(lasts, ends_us, 0)
 
-    def add(self, table: TaskTable, row: Int64, now_us: int) -> None:
-        """Let those of these tasks (new in the graph) wait whose patience lasts."""
+    def add(self, table: TaskTable, row: Int64, now_us: int, risen: int) -> None:
+        """Let those of these tasks (new in the graph) wait whose patience lasts. risen: as in
+        WaitingGroups.price_waiting."""
         cost, ends_us = self.price(table.batch(row), now_us)
         arc = np.full(len(row), NO_ARC)
         patient = np.flatnonzero(cost >= 0)
-        if len(self._node) or len(patient):
-            arc[patient] = self._add(table, row[patient], cost[patient], now_us)
+        if len(self.node) or len(patient):
+            arc[patient] = self._add(table, row[patient], cost[patient], now_us, risen)
         table.set_patience(row, arc, ends_us)
 
     def close(self, table: TaskTable, started: Int64, now_us: int) -> None:
@@ -203,23 +212,21 @@ class PatienceArcs:
             self._graph.solver.set_capacity(arc, np.zeros(len(arc), np.int64))
             self._graph.altered += len(arc)
 
-    def _add(self, table: TaskTable, row: Int64, cost: Int64, now_us: int) -> Int64:
+    def _add(self, table: TaskTable, row: Int64, cost: Int64, now_us: int, added: int) -> Int64:
         """Arcs of these costs to W, and W with the first."""
         price = self._policy.patience_price
         quantum = now_us // price.quantum_us
-        if len(self._node) == 0:
-            self._node = self._graph.add_nodes(1)
+        if len(self.node) == 0:
+            self.node = self._graph.add_nodes(1)
             unbounded, zero = np.array([UNBOUNDED]), np.zeros(1, np.int64)
-            self._to_sink = self._graph.add_arcs(
-                self._node, np.array([self._sink]), unbounded, zero
-            )
+            self._to_sink = self._graph.add_arcs(self.node, np.array([self._sink]), unbounded, zero)
             self._first_quantum = quantum
         risen = price.cost * (quantum - self._first_quantum)
-        if quantum != self._quantum:
-            self._quantum = quantum
-            self._graph.solver.set_cost(self._to_sink, np.array([risen]))
+        if (quantum, added) != self._priced:
+            self._priced = (quantum, added)
+            self._graph.solver.set_cost(self._to_sink, np.array([risen + added]))
             self._graph.altered += 1
         check_costs(self._policy, cost, "out of a task")
         head = np.full(len(row), UNSCHEDULED)
-        node = np.repeat(self._node, len(row))
+        node = np.repeat(self.node, len(row))
         return self._graph.add_task_arcs(row, table.node[row], head, node, cost - risen)

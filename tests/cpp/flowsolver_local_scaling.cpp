@@ -63,7 +63,9 @@ class Scaled {
 
  private:
   Scaled(const Network& from, const Solution& solution)
-      : network_(from), graph_(network_, solution.flow, {}, Control()), scaling_(graph_, network_) {
+      : network_(from),
+        graph_(network_, solution.flow, {}, Control()),
+        scaling_(graph_, network_, settings_) {
     scaling_.prices().assign(solution.potential, Control());
   }
 
@@ -85,6 +87,7 @@ class Scaled {
     return least;
   }
 
+  const AlgorithmSettings settings_;
   Network network_;
   DynamicGraph<std::int32_t> graph_;
   LocalScaling<std::int32_t> scaling_;

@@ -115,6 +115,13 @@ std::vector<const Algorithm*> all_algorithms() {
   return all;
 }
 
+// The paper's race: relaxation from scratch against incremental cost scaling.
+std::vector<const Algorithm*> firmament() {
+  static const Algorithm relaxation =
+      configured(*find_algorithm("relaxation"), {.from_scratch = true});
+  return {&relaxation, find_algorithm("cost_scaling")};
+}
+
 constexpr NodeId kSink = 0, kCluster = 1, kWaiting = 2, kFirstMachine = 3;
 constexpr std::int64_t kMachines = 20, kSlots = 3;
 
@@ -184,8 +191,9 @@ struct RacingSolver {
   IncrementalSolver solver;
 };
 
-void histories(WinnerRule winner_rule, std::uint64_t seed) {
-  RacingSolver racing(all_algorithms(), winner_rule);
+void histories(const std::vector<const Algorithm*>& racers, WinnerRule winner_rule,
+               std::uint64_t seed) {
+  RacingSolver racing(racers, winner_rule);
   IncrementalSolver alone(empty_cell(), algorithms()[0]);
   History changes(racing.solver, seed), same_changes(alone, seed);
   for (int round = 0; round < 25; ++round) {
@@ -206,7 +214,9 @@ void histories(WinnerRule winner_rule, std::uint64_t seed) {
     CHECK(racing.solver.cost() == alone.cost());
     CHECK(racing.solver.certify().ok());
     CHECK(racing.solver.certify_touched().ok());
+    CHECK(racing.solver.certify_changes(false).ok());
     CHECK(racing.report.winner != nullptr);
+    CHECK(racing.report.operations.size() == racers.size());
   }
 }
 
@@ -333,9 +343,9 @@ void lost_before_engine_was_made() {
 }
 
 // Winner, flow and counts of every round are the same at every run.
-void deterministic_twice() {
-  RacingSolver one(all_algorithms(), WinnerRule::kFewestOperations),
-      other(all_algorithms(), WinnerRule::kFewestOperations);
+void deterministic_twice(const std::vector<const Algorithm*>& racers) {
+  RacingSolver one(racers, WinnerRule::kFewestOperations),
+      other(racers, WinnerRule::kFewestOperations);
   History changes(one.solver, 5), same_changes(other.solver, 5);
   for (int round = 0; round < 25; ++round) {
     changes.change();
@@ -344,6 +354,81 @@ void deterministic_twice() {
     CHECK(one.report.winner == other.report.winner);
     CHECK(std::ranges::equal(one.solver.flow(), other.solver.flow()));
     CHECK(one.solver.stats().operations() == other.solver.stats().operations());
+    CHECK(one.report.operations == other.report.operations);
+    CHECK(std::ranges::max(one.report.operations) == one.solver.stats().operations());
+  }
+}
+
+int solves_without_start = 0;
+
+Solution solve_without_start(const Network& network, const Start& start, const Control& control) {
+  CHECK(start.flow.empty() && start.price.empty());
+  ++solves_without_start;
+  return solve_incremental_ssp(network, start, control);
+}
+
+// In each round, also after another racer has won, and alone.
+void a_racer_from_scratch_gets_no_start() {
+  Algorithm blank{"blank", "", solve_without_start};
+  blank.from_scratch = true;
+  constexpr int kRounds = 12;
+  for (const WinnerRule winner_rule : {WinnerRule::kFirst, WinnerRule::kFewestOperations}) {
+    solves_without_start = 0;
+    RacingSolver racing({find_algorithm("incremental_ssp"), &blank}, winner_rule);
+    History changes(racing.solver, 7);
+    for (int round = 0; round < kRounds; ++round) {
+      changes.change();
+      CHECK(racing.solver.resolve() == Status::kOptimal);
+      CHECK(racing.solver.certify().ok());
+    }
+    CHECK(solves_without_start == kRounds);
+  }
+  solves_without_start = 0;
+  IncrementalSolver alone(empty_cell(), blank);
+  History changes(alone, 7);
+  for (int round = 0; round < kRounds; ++round) {
+    changes.change();
+    CHECK(alone.resolve() == Status::kOptimal);
+    CHECK(alone.certify().ok());
+    CHECK(alone.certify_touched().ok());
+  }
+  CHECK(solves_without_start == kRounds);
+}
+
+// Any algorithm goes on from the answer of any other, from scratch or not, changes being made
+// before and after it is named.
+void algorithms_take_turns(std::uint64_t seed) {
+  IncrementalSolver turning(empty_cell(), algorithms()[0]), alone(empty_cell(), algorithms()[0]);
+  History changes(turning, seed), same_changes(alone, seed);
+  Draws draw(seed);
+  for (int round = 0; round < 40; ++round) {
+    changes.change();
+    same_changes.change();
+    const std::size_t next = draw(algorithms().size() + variants().size());
+    const Algorithm& algorithm =
+        next < algorithms().size() ? algorithms()[next] : variants()[next - algorithms().size()];
+    turning.switch_to(
+        [&algorithm](const EngineStart& start, const Control& control, Stats& stats) {
+          return algorithm.make_engine(start, control, stats);
+        },
+        [&algorithm](const Network& network, const Control& control) {
+          return algorithm.solve(network, {}, control);
+        },
+        algorithm.from_scratch);
+    for (int again = 0; again < 2; ++again) {
+      changes.change();
+      same_changes.change();
+      if (draw(4) == 0) {
+        turning.control().limit_operations(static_cast<std::int64_t>(draw(400)));
+        turning.resolve();
+        turning.control().limit_operations(kInfinity);
+      }
+      CHECK(turning.resolve() == Status::kOptimal);
+      CHECK(alone.resolve() == Status::kOptimal);
+      CHECK(turning.cost() == alone.cost());
+      CHECK(turning.certify().ok());
+      CHECK(turning.certify_touched().ok());
+    }
   }
 }
 
@@ -381,10 +466,15 @@ int main() {
   infeasible_rounds(WinnerRule::kFirst);
   infeasible_rounds(WinnerRule::kFewestOperations);
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    histories(WinnerRule::kFirst, seed);
-    histories(WinnerRule::kFewestOperations, seed);
+    for (const auto& racers : {all_algorithms(), firmament()}) {
+      histories(racers, WinnerRule::kFirst, seed);
+      histories(racers, WinnerRule::kFewestOperations, seed);
+    }
+    algorithms_take_turns(seed);
   }
-  deterministic_twice();
+  deterministic_twice(all_algorithms());
+  deterministic_twice(firmament());
+  a_racer_from_scratch_gets_no_start();
   lost_before_engine_was_made();
   for (const std::string_view winner : {"incremental_ssp", "relaxation", "network_simplex"}) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) losers_adopt_all_of_the_answer(winner, seed);

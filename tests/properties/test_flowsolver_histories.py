@@ -71,6 +71,8 @@ class Ensemble:
             return "not certified"
         if not solver.certify_touched().ok:
             return "what was touched is not certified"
+        if not solver.certify_changes().ok:
+            return "what changed is not certified"
         changed, flow = solver.changed_flow()
         known = np.concatenate(
             [self.known[algorithm], np.zeros(solver.flow().size - self.known[algorithm].size, int)]

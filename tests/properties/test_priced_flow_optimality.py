@@ -119,11 +119,14 @@ def test_every_round_with_prices_is_optimal(data: st.DataObject) -> None:
         plan = world.plan()
         assert world.scheduler.graph.solver.certify().ok
         pricing = world.scheduler.graph._pricing
+        # in the graph, progress makes all else dearer
+        risen = len(tasks) * (world.now_us // QUANTUM_US) if preemption else 0
+        found = world.scheduler.graph.solver.cost - pricing.scale * risen
         if weight is None:
             total_cost, total_price = divmod(optimum, FAR_ABOVE)
-            assert world.scheduler.graph.solver.cost == pricing.scale * total_cost + total_price
+            assert found == pricing.scale * total_cost + total_price
         else:
-            assert world.scheduler.graph.solver.cost * 1000 == optimum * pricing.scale
+            assert found * 1000 == optimum * pricing.scale
         if not preemption:
             claimed = known.take(plan.task)
             left = known.take(np.array(sorted(waiting - set(plan.task.tolist())), np.int64))

@@ -56,6 +56,22 @@ def delays_us(run: WatchedRun) -> tuple[float, float]:
     return float(delay_us[production].mean()), float(delay_us[~production].mean())
 
 
+def by_flow(**options: Any) -> ArmConfig:
+    """Two flow schedulers that preempt by priority."""
+    config = arm("state_aligned", group("flow", 2))
+    flow = config.groups[0].model_copy(update={"options": {"priority_preemption": True, **options}})
+    return config.model_copy(update={"groups": (flow,), "evictions": "lower_priority"})
+
+
+def without_preemption(config: ArmConfig) -> ArmConfig:
+    """The same schedulers, which let running tasks run."""
+    groups = tuple(
+        each.model_copy(update={"kind": "random"} if each.kind == "preempting" else {"options": {}})
+        for each in config.groups
+    )
+    return config.model_copy(update={"groups": groups})
+
+
 @pytest.mark.parametrize(
     ("config", "changes", "message_us"),
     [
@@ -63,8 +79,19 @@ def delays_us(run: WatchedRun) -> tuple[float, float]:
         (preempting("state_aligned"), {**RESOURCES, "batch_tasks": 10, "gang_permille": 200}, 1500),
         (preempting("every_attempt", losers="requeue", requeue_s=0.03), {}, 500),
         (preempting(conflict_check="sequence_number"), {}, 500),
+        (by_flow(), {}, 0),
+        (by_flow(preemption=True), {"batch_tasks": 10}, 500),
+        (by_flow(), {**RESOURCES, "batch_tasks": 10, "gang_permille": 200}, 500),
     ],
-    ids=["adaptive", "resources", "omega", "sequence numbers"],
+    ids=[
+        "adaptive",
+        "resources",
+        "omega",
+        "sequence numbers",
+        "flow",
+        "flow that preempts its own, too",
+        "flow, resources",
+    ],
 )
 def test_production_tasks_take_the_room_of_others(
     config: ArmConfig, changes: dict[str, Any], message_us: int
@@ -74,8 +101,7 @@ def test_production_tasks_take_the_room_of_others(
     counts = run.counts
     assert run.queued == counts.waiting == 0 and run.master.of_others > 0
     assert counts.evicted > 50 and counts.finished == counts.submitted
-    groups = tuple(g.model_copy(update={"kind": "random"}) for g in config.groups)
-    without = run_of(config.model_copy(update={"groups": groups}), workload, message_us)
+    without = run_of(without_preemption(config), workload, message_us)
     assert without.counts.evicted == 0
     production_us, others_us = delays_us(run)
     assert production_us < delays_us(without)[0] / 2 and production_us < others_us / 2
@@ -102,5 +128,9 @@ def test_kinds_that_preempt_need_the_policy() -> None:
     config = arm("diff_block", group())
     tree = {**preempting().model_dump(), "evictions": "own"}
     assert ArmConfig.model_validate(config.model_dump())
-    with pytest.raises((ValueError, AgoraError), match=r"expected evictions = \"lower_priority\""):
-        ArmConfig.model_validate(tree)
+    flow = {**by_flow().model_dump(), "evictions": "own"}
+    for each in (tree, flow):
+        with pytest.raises(
+            (ValueError, AgoraError), match=r"expected evictions = \"lower_priority"
+        ):
+            ArmConfig.model_validate(each)

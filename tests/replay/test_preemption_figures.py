@@ -16,7 +16,7 @@ from experiments.workloads.synthetic import generate
 from parsync.core import events
 from parsync.core.effects import Effect
 from parsync.core.event import Event
-from parsync.metrics.kinds.preemption import PreemptionFigures, PreemptionMetric
+from parsync.metrics.kinds.preemption import PreemptionFigures, PreemptionMetric, UrgentMetric
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.spec.arm import ArmConfig
 from schedulers.interface import ChangeKind
@@ -132,7 +132,7 @@ def run_of(config: ArmConfig, changes: dict[str, Any]) -> tuple[WatchedRun, RunM
     return run, metrics
 
 
-FLOW = arm("state_aligned", group("quincy", 2, options={"preemption": True}))
+FLOW = arm("state_aligned", group("flow", 2, options={"preemption": True}))
 
 
 @pytest.mark.parametrize(
@@ -162,6 +162,21 @@ def test_the_figures_are_those_of_the_messages(
 
 
 def test_arms_that_do_not_evict_have_no_such_figures() -> None:
-    config = arm("state_aligned", group("quincy", 2))
+    config = arm("state_aligned", group("flow", 2))
     _, metrics = run_of(config, {"batch_tasks": 10})
     assert PreemptionMetric.kind not in metrics.metrics
+
+
+def test_urgent_tasks_are_told_apart_where_others_make_room_for_them() -> None:
+    run, metrics = run_of(preempting(), {"batch_tasks": 10})
+    first_us = {stay.task: stay.start_us for stay in reversed(run.master.every)}
+    tasks = run.workload.tasks
+    waited = [
+        first_us[task] - int(tasks.submit_us[task]) for task in np.flatnonzero(tasks.priority)
+    ]
+    scope = metrics.scope(slots=range(metrics.run.slots))
+    found = metrics.get(UrgentMetric).figures(scope)
+    assert found.urgent_tasks == len(waited) > 100
+    assert found.urgent_delay_mean_us == pytest.approx(np.mean(waited))
+    _, without = run_of(arm("state_aligned", group()), {"batch_tasks": 10})
+    assert UrgentMetric.kind not in without.metrics

@@ -86,9 +86,8 @@ class Changeable(Policy):
         found = [
             (m, self.draw(9), level, 0) for m in heads for level in range(1 + (self.draw(4) == 0))
         ]
-        heads = [b for b in range(a + 1, self.count) if self.draw(2)]
-        found.extend((-1 - b, self.draw(4), 0, self.draw(4)) for b in heads)
-        return found
+        later = [b for b in range(a + 1, self.count) if self.draw(2)]
+        return found + [(-1 - b, self.draw(4), 0, self.draw(4)) for b in later]
 
     def _drawn_task(self) -> tuple[list[tuple[int, int]], int]:
         heads = [h for h in range(-min(self.count, 3), MACHINES) if self.draw(3) == 0]
@@ -134,7 +133,9 @@ class Changeable(Policy):
     def group_wait_cost(self, group: Int64) -> Int64:
         return group
 
-    def waiting_bounds(self, group: Int64, tasks: Int64) -> tuple[Int64, Int64] | None:
+    def waiting_bounds(
+        self, group: Int64, tasks: Int64, load: MachineLoad
+    ) -> tuple[Int64, Int64] | None:
         lower = np.array([self.draw(3) for _ in group], np.int64)
         lower = np.minimum(lower, tasks)
         # Nobody has to be placed: which the flow may not meet.
@@ -174,7 +175,6 @@ def stated_optimum(world: FlowWorld, policy: Changeable, now_us: int) -> int:
             )
     if policy.bounds is not None:
         lowest[policy.bounded] = policy.bounds[0]
-    total = 0
     for g in range(GROUPS):
         problem.add_arc_with_capacity_and_unit_cost(first_group + g, sink, n, 0)
         problem.set_node_supply(first_group + g, -int(lowest[g]))
@@ -198,13 +198,7 @@ def stated_optimum(world: FlowWorld, policy: Changeable, now_us: int) -> int:
         problem.set_node_supply(first_task + i, 1)
     problem.set_node_supply(sink, -n + int(lowest.sum()))
     assert problem.solve() == problem.OPTIMAL
-    total += problem.optimal_cost()
-    # The price that tasks pay which have to wait: the arcs U_j -> sink count from a group's first.
-    _, _, _, first, cost, _ = table.open_groups()
-    group = table.open_groups()[0]
-    quantum = now_us // 1_000_000
-    total -= int((lowest[group] * cost * (quantum - first)).sum())
-    return total
+    return int(problem.optimal_cost())
 
 
 @examples(80)
@@ -225,7 +219,7 @@ def test_every_round_has_the_cost_of_a_graph_built_anew(seed: int, preemption: b
         world.offer(new)
         waiting |= {int(t): new.take(np.array([i])) for i, t in enumerate(new.task)}
         plan = world.plan()
-        assert world.scheduler.graph.solver.cost == stated_optimum(world, policy, world.now_us)
+        assert world.scheduler.graph.cost == stated_optimum(world, policy, world.now_us)
         told = policy.observed[-1]
         held = world.cell.allocations(FLOW)
         assert sorted(

@@ -327,7 +327,9 @@ def test_nothing_is_left_behind_when_all_tasks_have_gone(preemption: bool) -> No
         solver = world.scheduler.graph.solver
         sizes.append((solver.num_nodes, solver.num_arcs, world.scheduler.graph.tasks))
         assert np.all(world.scheduler.table.state == TaskState.ABSENT)
-    assert set(sizes) == {(1 + 6 + 1 + 2, 6 + 2 + 6, 0)}  # sink, machines, X, racks and their arcs
+    entrances = 6 if preemption else 0  # of placements into machines, one arc each
+    # sink, machines, X, racks and their arcs
+    assert set(sizes) == {(1 + 6 + entrances + 1 + 2, 6 + entrances + 2 + 6, 0)}
 
 
 @pytest.mark.parametrize("kind", ["flow", "flow_load_spreading"])

@@ -104,6 +104,7 @@ def test_every_round_is_optimal_whichever_racer_wins(cell, names, deterministic)
         stopping.append(solver.stop_seconds)
         assert solver.certify().ok
         assert solver.certify_touched().ok
+        assert solver.certify_changes().ok
         network, _, arcs = solver.snapshot()
         assert solver.cost == solve(network).cost
         changed, now = solver.changed_flow()

@@ -102,7 +102,7 @@ class DeficitRouting {
       const NodeId to = arcs.edges[i].to;
       graph_.push(to, back, std::min<std::int64_t>(-graph_.excess(v), arcs.edges[back].residual),
                   stats_);
-      if (to == graph_.root) record_path_to_root(v);
+      if (to == graph_.root && prioritises_) record_path_to_root(v);
       if (graph_.excess(v) == 0) v = to;
     }
   }
@@ -116,11 +116,12 @@ class DeficitRouting {
       root_hops_.hops.resize(n, kFar);
       root_hops_.current.resize(n, 0);
     }
-    if (prioritises_ && root_hops_.since > static_cast<std::int64_t>(graph_.arcs().edges.size())) {
+    if (!prioritises_) return search_from_root(v);
+    if (root_hops_.since > static_cast<std::int64_t>(graph_.arcs().edges.size())) {
       root_hops_.since = 0;
       if (measure() == Status::kCancelled) return Status::kCancelled;
     }
-    const Status status = prioritises_ && follow(v) ? Status::kOptimal : search_from_root(v);
+    const Status status = follow(v) ? Status::kOptimal : search_from_root(v);
     root_hops_.since += stats_.scanned - before;
     return status;
   }

@@ -123,6 +123,11 @@ class PriceRepair {
     dirty.clear();
   }
 
+  // The nodes whose prices were moved, with their prices before, in the order of the moves.
+  const std::vector<std::pair<NodeId, std::int64_t>>& prices_before() const {
+    return prices_before_;
+  }
+
  private:
   static constexpr std::uint32_t kLowDegree = 64;
 
@@ -159,6 +164,7 @@ class PriceRepair {
   void set_price(NodeId v, std::int64_t price) {
     Node<Value>& node = graph_.nodes[v];
     if (node.price == price) return;
+    prices_before_.emplace_back(v, node.price);
     move_price(node, v, price - node.price, repriced_);
     ++stats_.repaired;
   }
@@ -267,6 +273,7 @@ class PriceRepair {
   std::vector<NodeId>& repriced_;
   Stats& stats_;
   std::vector<std::uint32_t> ids_;
+  std::vector<std::pair<NodeId, std::int64_t>> prices_before_;
 };
 
 // Guides searches to deficits. Either the current arcs of the aggregators above a deficit are made

@@ -380,6 +380,11 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
   void implicitly_priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
     sources_.for_each_assigned(v, [&](NodeId source) { nodes.push_back(source); });
   }
+  bool is_implicitly_priced(NodeId v) const override { return sources_.is_source(v); }
+  // Without those over which sources could come: an aggregator may have one from each task.
+  void arcs_bound_by(NodeId v, std::vector<ArcId>& arcs) const override {
+    arcs_at(v, arcs, false);
+  }
 
  private:
   using Sources = UnitSources<Value>;
@@ -500,8 +505,9 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
     changed_.push_back(source);
   }
 
-  // The arcs at v, except those of unassigned sources into v.
-  void arcs_at(NodeId v, std::vector<ArcId>& arcs) const {
+  // The arcs at v, except those of unassigned sources into v; without those of other sources that
+  // are not assigned to v, unless they are asked for.
+  void arcs_at(NodeId v, std::vector<ArcId>& arcs, bool incoming = true) const {
     const auto& source_arcs = sources_.source_arcs;
     if (sources_.is_source(v)) {
       const auto [begin, end] = sources_.arcs_of(v);
@@ -513,6 +519,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
     this->append_arcs(v, arcs);
     sources_.for_each_assigned(
         v, [&](NodeId source) { arcs.push_back(source_arcs[sources_.current_arc(source)].id); });
+    if (!incoming) return;
     sources_.for_each_incoming(v, [&](std::uint32_t arc) { arcs.push_back(source_arcs[arc].id); });
   }
 
@@ -553,17 +560,14 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
   // their best arc any more are unassigned.
   void repair_core(Stats& stats) {
     if (new_nodes_.empty() && dirty_.empty()) return;
-    std::vector<std::pair<NodeId, std::int64_t>> price_before;
-    const auto record = [&](NodeId v) { price_before.emplace_back(v, graph_.nodes[v].price); };
-    for (NodeId v : new_nodes_) record(v);
-    for (ArcId arc : dirty_) {
-      if (graph_.is_removed(arc)) continue;
-      record(network_.tail[arc]);
-      if (!graph_.is_root_arc(arc)) record(graph_.edges[graph_.position[2 * arc]].to);
-    }
-    std::sort(price_before.begin(), price_before.end());
-    price_before.erase(std::unique(price_before.begin(), price_before.end()), price_before.end());
-    PriceRepair<Value>(*this, network_, repriced_, stats).run(new_nodes_, dirty_);
+    PriceRepair<Value> repair(*this, network_, repriced_, stats);
+    repair.run(new_nodes_, dirty_);
+    auto price_before = repair.prices_before();
+    const auto by_node = [](const auto& a, const auto& b) { return a.first < b.first; };
+    const auto same_node = [](const auto& a, const auto& b) { return a.first == b.first; };
+    std::stable_sort(price_before.begin(), price_before.end(), by_node);
+    price_before.erase(std::unique(price_before.begin(), price_before.end(), same_node),
+                       price_before.end());
     to_recheck_.clear();
     for (const auto& [v, price] : price_before) {
       if (graph_.nodes[v].price > price) {

@@ -1,5 +1,5 @@
-"""What preemption wastes and what it gains: the evictions that schedulers plan, and what became of
-the evicted tasks and of those that took their places."""
+"""What preemption wastes and what it gains: the evictions that schedulers plan, what became of the
+evicted tasks and of those that took their places, and how long urgent tasks wait."""
 
 from __future__ import annotations
 
@@ -9,9 +9,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.metrics.metric import Metric, OverTime, RecordBatch, Scope, TableColumns, TimeSeries
+from parsync.metrics.metric import (
+    Merges,
+    Metric,
+    NativeMetric,
+    OverTime,
+    RecordBatch,
+    Rows,
+    Scope,
+    TableColumns,
+    TimeSeries,
+    is_incomplete,
+    ratio,
+)
 from parsync.metrics.quantity import Better, Count, Figures, Number, Unit, quantity
-from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.run_frame import JobIndex, RunFrame
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
 
@@ -330,3 +342,88 @@ def _rank(machine: Int64, at_us: Int64, left_us: Int64, task: Int64) -> Int64:
     rank = np.empty(len(order), np.int64)
     rank[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
     return rank
+
+
+class UrgentFigures(Figures):
+    """First starts of urgent tasks, by the window of their submission: those of more than the
+    lowest priority, in arms that let them take the room of others."""
+
+    urgent_tasks: Count = quantity(
+        "Urgent tasks", Unit.COUNT, Better.NEITHER, "Of more than the lowest priority, submitted."
+    )
+    urgent_delay_mean_us: Number | None = quantity(
+        "Mean delay of urgent tasks",
+        Unit.DURATION,
+        Better.LOWER,
+        "From submission to first commit; “≥”: tasks never committed count until the run was last "
+        "observed.",
+    )
+
+
+class UrgentMetric(NativeMetric):
+    """The delays of urgent tasks."""
+
+    kind = "urgent"
+    description = "How long urgent tasks wait."
+    figures_model = UrgentFigures
+    reads: ClassVar[TableColumns] = {
+        "submissions": ("agent", "job", "submit_us"),
+        "tasks": ("task", "commit_us", "first"),
+    }
+    merges: ClassVar[Merges] = {
+        "_agent": np.maximum,
+        "_last_us": np.maximum,
+        "_commit_us": np.maximum,
+    }
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        known = run.urgent is not None and run.job_of is not None and run.preferences is not None
+        self._job_of = run.job_of if known and run.job_of is not None else np.zeros(0, np.int64)
+        self._jobs = JobIndex(self._job_of)
+        self._agent = np.full(len(self._jobs), -1, np.int32)
+        self._last_us = np.full(len(self._jobs), -1, np.int64)  # the last submission of each job
+        self._commit_us = np.full(len(self._job_of), -1, np.int64)
+
+    @classmethod
+    def applies(cls, run: RunFrame) -> bool:
+        return run.urgent is not None
+
+    def add_up(self, rows: Rows) -> None:
+        if not len(self._jobs):
+            return
+        if rows.table == "submissions":
+            job = rows["job"].place_among(self._jobs.ids)
+            rows.store(self._agent, (job,), rows["agent"])
+            rows.largest(self._last_us, (job,), rows["submit_us"])
+        else:
+            firsts = rows.first_commits
+            firsts.store(self._commit_us, (rows["task"],), rows["commit_us"])
+
+    def figures(self, scope: Scope) -> UrgentFigures:
+        submit_us, commit_us = self._within(scope)
+        placed = commit_us >= 0
+        waited_us = int((commit_us - submit_us)[placed].sum())
+        return UrgentFigures(
+            urgent_tasks=len(placed),
+            urgent_delay_mean_us=ratio(waited_us, int(np.count_nonzero(placed))),
+        )
+
+    def lower_bounds(self, scope: Scope, figures: Any) -> Mapping[str, float | None]:
+        submit_us, commit_us = self._within(scope)
+        if not is_incomplete(int(np.count_nonzero(commit_us < 0)), len(commit_us)):
+            return {}
+        until_us = np.where(commit_us >= 0, commit_us, np.maximum(scope.last_us, submit_us))
+        return {"urgent_delay_mean_us": ratio(int((until_us - submit_us).sum()), len(commit_us))}
+
+    def _within(self, scope: Scope) -> tuple[Int64, Int64]:
+        """When the urgent tasks of a scope were submitted, and first committed, int64[n] each; -1
+        if never."""
+        tasks = self.run.preferences
+        if not len(self._jobs) or tasks is None or self.run.urgent is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        row = np.flatnonzero(self.run.urgent & (self._job_of >= 0))
+        place, submit_us = self._jobs.places(self._job_of[row]), tasks.submit_us[row]
+        inside = np.isin(self.run.slot_of(submit_us), scope.slots)
+        inside &= np.isin(self._agent[place], scope.agents) & (submit_us <= self._last_us[place])
+        return submit_us[inside], self._commit_us[row[inside]]

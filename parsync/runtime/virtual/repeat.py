@@ -17,6 +17,7 @@ from parsync.runtime.arm_directory import (
     read_assembly,
     read_end,
 )
+from parsync.runtime.assembly import SchedulerWatch
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.recomputed_tables import RecomputedTables, ReplayedArm, measured_only
@@ -54,6 +55,7 @@ def repeat(
     known: str | None = None,
     tables_dir: Path | None = None,
     make_observer: Callable[[Workload], CellObserver | None] = no_observer,
+    watch: SchedulerWatch | None = None,
 ) -> Repeated:
     """Run the arm of `directory` again.
 
@@ -63,6 +65,7 @@ def repeat(
         known: The digest of the arm's events, for an arm without ended.json.
         tables_dir: An empty folder for what the run measures; None: that is not kept.
         make_observer: Creates an observer of the cell from the arm's workload.
+        watch: Called with every scheduler that is made.
 
     Raises:
         AgoraError: A file is missing or is not what it should be, or the arm does not repeat
@@ -104,6 +107,7 @@ def repeat(
             calibration=virtual.calibration,
             plan_limit_s=math.inf,  # the first run had one of its own, and kept it
             audit=audit,
+            watch=watch,
         )
         if sink is not None and tables_dir is not None:
             sink.close()

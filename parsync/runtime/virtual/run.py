@@ -39,7 +39,7 @@ from parsync.core.workers import WorkerPool
 from parsync.metrics.record import GatheredRecords, Measurements, Record
 from parsync.protocols.optimistic.events import SyncDue
 from parsync.protocols.spec import ProtocolBroken
-from parsync.runtime.assembly import Assembly
+from parsync.runtime.assembly import Assembly, SchedulerWatch
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.calibration import Calibration
 from parsync.runtime.effect_interpreter import DecisionInterpreter, RecordListener
@@ -90,6 +90,7 @@ def run_virtual(
     plan_limit_s: float = PLAN_LIMIT_S,
     calibration: Calibration | None = None,
     audit: RunAudit | None = None,
+    watch: SchedulerWatch | None = None,
 ) -> VirtualOutcome:
     """Run an arm until every task is committed, at most drain_us past the workload's end.
 
@@ -108,6 +109,7 @@ def run_virtual(
         calibration: The times of the live runtime, which is then what is run; message_us has no
             effect.
         audit: Checks all that the cell answers, and what comes of every event.
+        watch: Called with every scheduler that is made.
 
     Raises:
         ContractBroken: A scheduler, or the code of a protocol that users brought, breaks its
@@ -117,7 +119,7 @@ def run_virtual(
     Any exception, Ctrl-C too, passes through. What was recorded before has been handed out then,
     except for the last sample interval.
     """
-    assembly = Assembly.of(arm, workload)
+    assembly = Assembly.of(arm, workload, watch)
     static_state = assembly.static_state()
     agents = [assembly.agent(index, static_state) for index in range(arm.agents)]
     master, workers, arrivals = assembly.master(), assembly.workers(), assembly.arrivals()

@@ -237,15 +237,19 @@ class Policy(ABC):
         each asked about when its first task joins): int64[g], at least 0."""
         return np.full(len(group), self.wait_price.cost)
 
-    def waiting_bounds(self, group: Int64, tasks: Int64) -> tuple[Int64, Int64] | None:
+    def waiting_bounds(
+        self, group: Int64, tasks: Int64, load: MachineLoad
+    ) -> tuple[Int64, Int64] | None:
         """How many tasks of each group have to wait, and may wait, in this round: int64[g] each, 0
         <= lower <= upper. None: any number may (Quincy section 4.2.2 bounds a job's share so).
 
-        Asked once per round.
+        Asked once per round. Bounds that no flow meets end the run: more tasks that may not wait
+        than there are places for. A policy that has bounds has no patience.
 
         Args:
             group: int64[g], the groups with tasks in the graph.
             tasks: int64[g], how many those are, waiting and, under preemption, running.
+            load: Of the machines.
         """
         return None
 

@@ -48,6 +48,9 @@ class LoadSpreading(Policy):
     def aggregators(self) -> int:
         return 1
 
+    def aggregator_name(self, aggregator: int) -> str:
+        return "X"
+
     def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
         self._arcs_of = np.clip(load.total, 1, self._levels)
         machine = np.repeat(np.arange(len(load.total)), self._arcs_of)

@@ -121,6 +121,12 @@ class Quincy(Policy):
     def aggregators(self) -> int:
         return 1 + self._racks + self._catalog.sets
 
+    def aggregator_name(self, aggregator: int) -> str:
+        if aggregator == 0:
+            return "X"
+        of_set = aggregator - 1 - self._racks
+        return f"R{aggregator - 1}" if of_set < 0 else f"K{of_set}"
+
     def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
         is_set = aggregator > self._racks
         is_rack = (aggregator > 0) & ~is_set

@@ -25,6 +25,7 @@ ENTRY_POINTS = "agora.flow_policies"
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "load_spreading": "schedulers.flow.policies.load_spreading:SPEC",
+        "network_aware": "schedulers.flow.policies.network_aware:SPEC",
         "quincy": "schedulers.flow.policies.quincy:SPEC",
     }
 )

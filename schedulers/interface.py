@@ -63,6 +63,10 @@ class Capability(StrEnum):
     # (SharingScheduler). It needs a protocol that passes demand on.
     SHARES_DEMAND = "shares_demand"
 
+    # What it places tasks by has consequences that runs do not model yet, such as interference
+    # between tasks: an arm with it is not ranked.
+    UNMODELLED = "unmodelled"
+
     # In a live run, schedulers that have it run in a process apart from those that do not.
     OWN_PROCESS = "own_process"
 

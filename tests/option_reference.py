@@ -18,13 +18,15 @@ from experiments.workloads.service_batch import BatchJobs, ServiceJobs
 from parsync.protocols.locking import LockingOptions
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.spec.decision_times import ModelledTime
+from schedulers.flow.policies import registry as flow_policies
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 _INTRODUCTION = """# Options
 
 <!-- figures: settings -->
 
-The options of protocols, decision times, live runs and workloads, with their defaults.
+The options of protocols, decision times, live runs, policies of flow schedulers and workloads, with
+their defaults.
 [Runs](run.md) shows where they stand in a file, and the `config.toml` of a run has all that are set
 in it. Options of schedulers are on the pages of their subject: waiting for preferred machines
 ([runs](run.md#configure-a-mix)), [slot prices](prices.md), [MapReduce](mapreduce.md).
@@ -51,6 +53,9 @@ def _models() -> Iterator[tuple[str, type[BaseModel]]]:
     yield "Protocol `locking`", LockingOptions
     yield 'Decision times: `clock = "modelled"`', ModelledTime
     yield "Live runs: `[live]`", LiveConfig
+    for kind in flow_policies.BUILT_IN:
+        if flow_policies.get(kind).options.model_fields:
+            yield f'Flow schedulers: `policy = "{kind}"`', flow_policies.get(kind).options
     yield "Workload `synthetic`", workloads.get("synthetic").options
     yield "Workload `service_batch`", workloads.get("service_batch").options
     yield "Workload `service_batch`: `[workload.batch]`", BatchJobs
@@ -81,8 +86,13 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, tuple):
         value = list(value)
     if isinstance(value, dict):
-        value = f"{{{', '.join(f'{key} = {amount}' for key, amount in value.items())}}}"
+        pairs = (f"{key} = {_in_toml(amount)}" for key, amount in value.items())
+        value = f"{{{', '.join(pairs)}}}"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _in_toml(value: object) -> object:
+    return f'"{value}"' if isinstance(value, str) else value
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ A delay depends on how long decisions take, and an experiment chooses that. At e
 schedulers of an arm together are given the same number of decisions per second (ParSync section
 4.3's A), so that delays show how they synchronise and where they place. At their own speed they
 show how fast the code is. An arm with both, or one whose groups are given unequal capacities,
-stands by itself.
+stands by itself. So does an arm with a scheduler whose placements have consequences that runs do
+not model (Capability.UNMODELLED).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from parsync.metrics.quantity import Count, Figures, Number, counted, duration
 from parsync.spec.arm import ArmConfig, GroupConfig, decision_clock
 from parsync.spec.decision_times import ModelledTime
 from schedulers.decision_clock import ClockClass
+from schedulers.interface import Capability
 
 LIVE = "live"  # messages took the times that they took
 SAME_CAPACITY = 0.01  # relative: shares of the jobs are in permille, so capacities are not exact
@@ -32,6 +34,7 @@ class BasisKind(StrEnum):
     EQUAL_CAPACITY = ClockClass.EQUAL_CAPACITY.value
     OWN_SPEED = ClockClass.OWN_SPEED.value
     MIXED = "mixed"  # both, or capacities that differ between groups
+    UNMODELLED = "unmodelled"  # whatever the clocks: what a scheduler places by has no consequences
 
 
 class DecisionBasis(Figures):
@@ -100,6 +103,8 @@ def decision_basis(
         message_us=message_us,
         measured_times=measured_times,
     )
+    if any(Capability.UNMODELLED in group.capabilities for group in arm.groups):
+        return basis.model_copy(update={"kind": BasisKind.UNMODELLED})
     if clocks == {ClockClass.OWN_SPEED}:
         return basis.model_copy(update={"kind": BasisKind.OWN_SPEED})
     groups = _modelled_groups(arm, outline)
@@ -142,7 +147,7 @@ def comparable(one: DecisionBasis, other: DecisionBasis) -> bool:
         return False
     if one.kind is BasisKind.OWN_SPEED:
         return one.cores == other.cores and _arrive_alike(one, other)
-    if one.kind is BasisKind.MIXED:
+    if one.kind in (BasisKind.MIXED, BasisKind.UNMODELLED):
         return False
     assert one.decisions_per_s is not None and other.decisions_per_s is not None
     larger = max(one.decisions_per_s, other.decisions_per_s)
@@ -166,6 +171,8 @@ def basis_text(basis: DecisionBasis) -> str:
         return f"own speed, {counted(basis.cores, 'core')}"
     if basis.kind is BasisKind.MIXED:
         return "mixed clocks"
+    if basis.kind is BasisKind.UNMODELLED:
+        return "not ranked: its consequences are not modelled yet"
     assert basis.decisions_per_s is not None
     amount = (
         f"{basis.decisions_per_s:,.0f} tasks/s"
@@ -185,6 +192,7 @@ _CONDITIONS = {
     BasisKind.OWN_SPEED: "Where each scheduler runs at the speed of its own code ({})",
     BasisKind.EQUAL_CAPACITY: "Where all arms can decide equally many tasks per second ({})",
     BasisKind.MIXED: "Where schedulers have clocks of both classes",
+    BasisKind.UNMODELLED: "Where what schedulers place by is not modelled yet",
 }
 
 
@@ -246,6 +254,8 @@ _EXPLAINED = {
     " delays show the speed of the code too.",
     BasisKind.MIXED: "Schedulers of one arm have clocks of both classes, or unequal capacities:"
     " the arm is not ranked.",
+    BasisKind.UNMODELLED: "What the schedulers place by, such as interference between tasks or the"
+    " power of machines, has no consequences in a run yet: the arm is not ranked.",
 }
 
 

@@ -29,7 +29,7 @@ from experiments.analysis.summary_model import (
     and_list,
     names_by_slug,
 )
-from experiments.config.decision_basis import basis_titles
+from experiments.config.decision_basis import BasisKind, basis_text, basis_titles
 from experiments.config.price_settings import NOT_RANKED_BY_REGRET
 from parsync.metrics.kinds.regret import RegretMeans
 from parsync.metrics.quantity import Better, Quantity, Unit, from_to, is_better, percent_change
@@ -115,10 +115,14 @@ def _row_of_sets(summary: ComparedArms, sets: Sequence[ComparedArms], quantity: 
         for title, one, row in zip(titles, sets, rows, strict=True)
         if row.sentence and len(one.arms) > 1
     ]
-    is_ranked_by = quantity.better is not Better.NEITHER
-    nobody = NOT_RANKED if is_ranked_by and all(len(one.arms) == 1 for one in sets) else ""
     cells = tuple(cell_of[arm.slug] for arm in summary.arms)
-    return Row(quantity, cells, " ".join(ranked_rows) or nobody, rows[0].beside)
+    if quantity.better is not Better.NEITHER:
+        unmodelled = [arm for arm in summary.arms if arm.basis.kind is BasisKind.UNMODELLED]
+        alone = all(len(one.arms) == 1 for one in sets)
+        if alone and len(summary.arms) - len(unmodelled) > 1:
+            ranked_rows = [NOT_RANKED]
+        ranked_rows += [f"{arm.name} is {basis_text(arm.basis)}." for arm in unmodelled]
+    return Row(quantity, cells, " ".join(ranked_rows), rows[0].beside)
 
 
 def _row(summary: ComparedArms, quantity: Quantity) -> Row:

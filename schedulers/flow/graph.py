@@ -184,6 +184,11 @@ class FlowGraph:
         self._arcs_change = policy.overrides("stale_aggregators")
         self._tasks_change = policy.overrides("stale_tasks")
         self._observations = Observations()
+        # Under preemption a machine's room stays the same when a task of the scheduler's own begins
+        # or ends there; what is used does not.
+        self._follows_load = self._aggregators.costs_follow_load or (
+            preemption and policy.overrides("machine_arc_capacity")
+        )
         self._joined_before = np.zeros(0, bool)  # by task id, if the arcs of tasks change
         self._quantum = 0
         self._risen = 0  # what all tasks pay more in the last round, as running ones pay no less
@@ -216,7 +221,7 @@ class FlowGraph:
             self.tasks -= len(removed)
             self.solver.remove_nodes(removed)
         machine = self._machine_arcs.set_load(load, slots)
-        if self._preemption or self._aggregators.costs_follow_load:
+        if self._follows_load:
             machine = self._observations.changed(load, observed, table)
         self._aggregators.set_load(machine, load)
         progress_price = self._policy.progress_price

@@ -173,6 +173,9 @@ class Scaled(Policy):
     def observe(self, cell: ObservedCell, now_us: int) -> None:
         self._policy.observe(cell, now_us)
 
+    def learn(self, changes: TaskChanges) -> None:
+        self._policy.learn(changes)
+
     def stale_aggregators(self) -> Int64:
         return self._policy.stale_aggregators()
 
@@ -198,9 +201,6 @@ class Scaled(Policy):
     ) -> Int64 | None:
         cost = self._policy.machine_arc_cost(tail, level, machine, load)
         return None if cost is None else cost * self._scale
-
-    def learn(self, changes: TaskChanges) -> None:
-        self._policy.learn(changes)
 
     def is_elsewhere(self, aggregator: Int64) -> NDArray[np.bool_]:
         return self._policy.is_elsewhere(aggregator)

@@ -102,6 +102,8 @@ class FlowOptions(PriceOptions):
             found.add(Capability.EVICTS)
         if self.priority_preemption:
             found.add(Capability.PREEMPTS)
+        if not registry.get(self.policy).ranked:
+            found.add(Capability.UNMODELLED)
         return frozenset(found)
 
 

@@ -123,6 +123,36 @@ def test_arms_on_different_bases_are_not_ranked(other: DecisionBasis) -> None:
     assert not row.cells[1].change, "nor is there a difference to a baseline of another class"
 
 
+def flow_group(**options: object) -> GroupConfig:
+    """A flow scheduler with these options."""
+    group = greedy_group(SCALE, "optimistic", 1, decision=CountedTime())
+    return GroupConfig(
+        name="flow", kind="quincy", count=1, options=dict(options), protocol=group.protocol
+    )
+
+
+@pytest.mark.parametrize("policy", ["coco", "whare_map", "energy_aware"])
+def test_policies_whose_consequences_are_not_modelled_are_not_ranked(policy: str) -> None:
+    """Even beside an arm of the same policy, and the report says why."""
+    arms = {
+        name: ArmConfig(name=name, partitions=64, groups=(flow_group(policy=one),))
+        for name, one in {"one": "quincy", "two": "octopus", "three": policy}.items()
+    }
+    one, two, three = (decision_basis(arm, OUTLINE, 500) for arm in arms.values())
+    assert comparable(one, two) and not comparable(one, three) and not comparable(three, three)
+    seeds = {seed: 100.0 + seed for seed in range(10)}
+    results = [
+        replace(bare_arm(name, name, {k: times * v for k, v in seeds.items()}), basis=of)
+        for name, times, of in (("one", 1.0, one), ("two", 10.0, two), ("best", 0.1, three))
+    ]
+    row = delay_row(results)
+    assert [cell.best for cell in row.cells] == [True, False, False]
+    says = "best is not ranked: its consequences are not modelled yet."
+    assert "one is lowest" in row.sentence and row.sentence.endswith(says)
+    row = delay_row([results[0], results[2]])
+    assert row.sentence == says and not any(cell.best or cell.tied for cell in row.cells)
+
+
 def test_own_speed_is_compared_at_equal_cores() -> None:
     one, eight = (basis((count, CountedTime(), None)) for count in (1, 8))
     assert comparable(one, one) and not comparable(one, eight)

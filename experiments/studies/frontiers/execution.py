@@ -67,7 +67,12 @@ _COLUMNS: tuple[tuple[str, Any, str], ...] = (
     ("knob", pa.string(), "the path of the setting within the arm's groups; null: it has none"),
     ("value", pa.float64(), "of the knob, if it is a number"),
     ("value_text", pa.string(), "of the knob, for people"),
-    ("clock_class", pa.string(), "equal_capacity, own_speed or mixed; only equal ones are ranked"),
+    (
+        "clock_class",
+        pa.string(),
+        "equal_capacity, own_speed, mixed or unmodelled; only equal ones of the first two are "
+        "ranked",
+    ),
     ("load_percent", pa.int64(), "the constant load; null: the workload as it is"),
     ("gap_s", pa.float64(), "the synchronisation gap G in seconds; null: the arm's own"),
     ("seed", pa.int64(), "of the workload and of all random draws"),

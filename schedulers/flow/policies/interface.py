@@ -249,7 +249,7 @@ class Policy(ABC):
         Args:
             group: int64[g], the groups with tasks in the graph.
             tasks: int64[g], how many those are, waiting and, under preemption, running.
-            load: Of the machines.
+            load: As of this round: all tasks that have to be placed need room.
         """
         return None
 

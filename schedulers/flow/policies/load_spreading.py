@@ -48,9 +48,6 @@ class LoadSpreading(Policy):
     def aggregators(self) -> int:
         return 1
 
-    def aggregator_name(self, aggregator: int) -> str:
-        return "X"
-
     def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
         self._arcs_of = np.clip(load.total, 1, self._levels)
         machine = np.repeat(np.arange(len(load.total)), self._arcs_of)
@@ -66,6 +63,9 @@ class LoadSpreading(Policy):
 
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
         return np.full(len(tasks), self._unscheduled, np.int64)
+
+    def aggregator_name(self, aggregator: int) -> str:
+        return "X"
 
     def cost_anywhere(self, tasks: TaskBatch) -> Int64:
         return np.full(len(tasks), self._dearest)
@@ -86,19 +86,20 @@ class LoadSpreading(Policy):
 
 
 class LoadSpreadingOptions(BaseModel):
-    """Options of load spreading.
-
-    Attributes:
-        step_cost: What each task already on a machine adds to the cost of the next.
-        unscheduled_cost: Of a task left waiting.
-        levels: Arcs to a machine, at most.
-    """
+    """Options of load spreading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    step_cost: int = Field(100, ge=0, le=1_000_000)
-    unscheduled_cost: int = Field(1_000_000, ge=0, le=1_000_000_000)
-    levels: int = Field(32, ge=1)
+    step_cost: int = Field(
+        100,
+        ge=0,
+        le=1_000_000,
+        description="what each task already on a machine adds to the cost of the next",
+    )
+    unscheduled_cost: int = Field(
+        1_000_000, ge=0, le=1_000_000_000, description="the cost of a task left waiting"
+    )
+    levels: int = Field(32, ge=1, description="arcs to a machine, at most")
 
 
 class _Options(LoadSpreadingOptions, FlowOptions):

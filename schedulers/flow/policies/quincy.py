@@ -11,6 +11,7 @@ from schedulers.flow.options import FlowOptions, wait_price
 from schedulers.flow.policies.interface import (
     AggregatorArcs,
     MachineLoad,
+    ObservedCell,
     Policy,
     TaskArcs,
     TimePrice,
@@ -18,11 +19,17 @@ from schedulers.flow.policies.interface import (
     to_aggregator,
 )
 from schedulers.flow.policies.registry import PolicySpec
+from schedulers.flow.policies.waiting_bounds import (
+    FairShares,
+    GangAdmission,
+    WaitingBounds,
+)
 from schedulers.interface import SchedulerEnvironment
-from schedulers.objective import placement_cost
+from schedulers.objective import placement_cost, refuse_constraints
+from shared_state.errors import AgoraError
 from shared_state.tasks import NOWHERE_ELSE, CellSpec, Int64, PreferenceCatalog, TaskBatch
 
-# A task that costs as much placed as waiting is placed.
+# A task that costs as much placed as waiting for a preferred machine is placed.
 TIE_TOWARDS_PLACING = 1
 # By how much the cost of waiting for preferred machines rises while patience lasts, at most.
 PATIENCE_STEPS = 64
@@ -72,8 +79,8 @@ class Quincy(Policy):
         T --elsewhere_cost--> X --0--> R                anywhere, if the set is no constraint
         T --0--> K --machine_cost, rack_cost--> M, R    large sets, instead of the first two
         T --dearest machine + 1--> W --waiting--> S     while the patience of T lasts
-        T --unscheduled + 1 (+ dearest)--> U_j --waiting--> S
-        running T --(cost here - 1 - progress)--> M     under preemption
+        T --unscheduled + place_margin (+ dearest)--> U_j --waiting--> S
+        running T --(cost here - stay_margin - progress)--> M     under preemption
 
     A set K of more than `max_task_arcs` machines and racks is an equivalence class: its tasks share
     one aggregator with the set's arcs, and the cost of every path is the same as with arcs of their
@@ -83,26 +90,32 @@ class Quincy(Policy):
     may_wait: a task waits while that costs less than its best free place. Without it, waiting costs
     as much more as the dearest place of the catalog, so tasks wait only where there is no room; who
     waits then is decided as before, because all cost the same more.
+
+    Quincy's own costs have no margins, and a second of progress counts 1 where a second of waiting
+    counts 0.5 and a GB from another rack 2.
     """
 
     def __init__(
         self,
         cell: CellSpec,
         catalog: PreferenceCatalog,
-        max_task_arcs: int,
+        options: QuincyOptions,
         wait_price: TimePrice,
-        may_wait: bool,
-        patience_us: int,
     ) -> None:
+        patience_us = round(options.patience_s * 1e6)
         self.wait_price = wait_price
         self.patience_us = patience_us
         self.patience_price = patience_price(catalog, patience_us)
         # In whole seconds: a finer quantum would change the arcs of all running tasks every round.
-        self.progress_price = TimePrice(
-            catalog.wait_cost * 1_000_000 // catalog.wait_quantum_us, 1_000_000
-        )
+        progress = options.progress_cost
+        if progress is None:
+            progress = catalog.wait_cost * 1_000_000 // catalog.wait_quantum_us
+        self.progress_price = TimePrice(progress, 1_000_000)
+        self._stay_margin = options.stay_margin
         self._catalog = catalog
-        self._waiting_surcharge = TIE_TOWARDS_PLACING + (0 if may_wait else dearest_place(catalog))
+        self._waiting_surcharge = options.place_margin
+        if not options.may_wait:
+            self._waiting_surcharge += dearest_place(catalog)
         self._rack = cell.rack
         self._racks = int(self._rack[-1]) + 1 if cell.machines else 0
         self._rack_begin = np.searchsorted(self._rack, np.arange(self._racks + 1))
@@ -111,7 +124,7 @@ class Quincy(Policy):
         self._machine = catalog.machine.astype(np.int64)  # as heads of arcs
         self._listed_rack = to_aggregator(1 + catalog.rack.astype(np.int64))
         listed = np.diff(catalog.machine_offsets) + np.diff(catalog.rack_offsets)
-        self._shared = listed > max_task_arcs
+        self._shared = listed > options.max_task_arcs
         self._some_share = bool(self._shared.any())
         self._some_constrain = bool(np.any(catalog.elsewhere_cost == NOWHERE_ELSE))
 
@@ -120,12 +133,6 @@ class Quincy(Policy):
     @property
     def aggregators(self) -> int:
         return 1 + self._racks + self._catalog.sets
-
-    def aggregator_name(self, aggregator: int) -> str:
-        if aggregator == 0:
-            return "X"
-        of_set = aggregator - 1 - self._racks
-        return f"R{aggregator - 1}" if of_set < 0 else f"K{of_set}"
 
     def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
         is_set = aggregator > self._racks
@@ -176,11 +183,18 @@ class Quincy(Policy):
         return self._catalog.unscheduled_cost[tasks.preference] + self._waiting_surcharge
 
     def running_arc_cost(self, tasks: TaskBatch, machine: Int64) -> Int64:
-        """One below the cost of placing it there anew, so that ties never move a task."""
+        """Below the cost of placing it there anew by a margin, so that ties never move a task."""
         cost, _ = placement_cost(
             self._catalog, self._rack, tasks.preference, machine.astype(np.int32)
         )
-        return cost - 1
+        return cost - self._stay_margin
+
+    def aggregator_name(self, aggregator: int) -> str:
+        if aggregator == 0:
+            return "X"
+        if aggregator <= self._racks:
+            return f"R{aggregator - 1}"
+        return f"K{aggregator - 1 - self._racks}"
 
     def _to_cluster(self, row: Int64, preference: Int64) -> TaskArcs:
         cost = self._catalog.elsewhere_cost[preference]
@@ -222,23 +236,94 @@ class Quincy(Policy):
         return AggregatorArcs(1 + np.repeat(rack, size), machine, zero, zero)
 
 
-class QuincyOptions(BaseModel):
-    """Options of Quincy's policy.
+class BoundedQuincy(Quincy):
+    """Quincy's policy with bounds of the flow through each U_j (waiting_bounds.py):
 
-    Attributes:
-        may_wait: Whether a task waits while that costs less than its best free place. If not, a
-            task is placed whenever there is room.
-        max_task_arcs: A preference set of more machines and racks than this gets an aggregator that
-            its tasks share.
-        patience_s: How long after its submission a task may wait at no cost for one of its
-            preferred machines. Afterwards waiting costs as if patience_s were 0.
+    T --unscheduled + place_margin (+ dearest)--> U_j --waiting, lower..upper tasks--> S
     """
+
+    observes_running = True
+
+    def __init__(
+        self,
+        cell: CellSpec,
+        catalog: PreferenceCatalog,
+        options: QuincyOptions,
+        wait_price: TimePrice,
+        bounds: WaitingBounds,
+    ) -> None:
+        super().__init__(cell, catalog, options, wait_price)
+        self._bounds = bounds
+
+    def observe(self, cell: ObservedCell, now_us: int) -> None:
+        self._bounds.observe(cell)
+
+    def waiting_group(self, tasks: TaskBatch) -> Int64:
+        return self._bounds.waiting_group(tasks)
+
+    def waiting_bounds(
+        self, group: Int64, tasks: Int64, load: MachineLoad
+    ) -> tuple[Int64, Int64] | None:
+        return self._bounds.waiting_bounds(group, tasks, load)
+
+
+class QuincyOptions(BaseModel):
+    """Options of Quincy's policy."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    may_wait: bool = False
-    max_task_arcs: int = Field(16, ge=0)
-    patience_s: float = Field(0.0, ge=0, le=1e6, allow_inf_nan=False)
+    may_wait: bool = Field(
+        False,
+        description="a task waits while that costs less than its best free place (as in Quincy);"
+        " off: it is placed whenever there is room",
+    )
+    max_task_arcs: int = Field(
+        16,
+        ge=0,
+        description="a preference set of more machines and racks than this gets an aggregator that"
+        " its tasks share",
+    )
+    patience_s: float = Field(
+        0.0,
+        ge=0,
+        le=1e6,
+        allow_inf_nan=False,
+        description="how many seconds after its submission a task may wait at no cost for one of"
+        " its preferred machines; afterwards waiting costs as if this were 0",
+    )
+    place_margin: int = Field(
+        1,
+        ge=0,
+        le=1_000_000_000,
+        description="how much more waiting costs than the workload says: from 1 on, a task that"
+        " costs as much placed as waiting is placed (Quincy: 0)",
+    )
+    stay_margin: int = Field(
+        1,
+        ge=0,
+        le=1_000_000_000,
+        description="preemption: how much less it costs a running task to stay than to be placed on"
+        " its machine anew: from 1 on, ties never move a task (Quincy: 0)",
+    )
+    progress_cost: int | None = Field(
+        None,
+        ge=0,
+        le=1_000_000_000,
+        description="preemption: what each second that a task has run takes off the cost of staying"
+        " (Quincy: twice the price of a second of waiting); unset: the workload's price of a second"
+        " of waiting",
+    )
+    fair_share: bool = Field(
+        False,
+        description="jobs have fair shares of the places, by bounds of their unscheduled"
+        " aggregators; not beside patience_s, nor for workloads with constraints",
+    )
+    admit_gangs: bool = Field(
+        False,
+        description="gangs are admitted one by one while there is room for all their tasks, which"
+        " are placed then, and those of others wait; not beside fair_share or patience_s, nor for"
+        " workloads with constraints",
+    )
 
 
 class _Options(QuincyOptions, FlowOptions):
@@ -246,15 +331,26 @@ class _Options(QuincyOptions, FlowOptions):
 
 
 def build(options: _Options, environment: SchedulerEnvironment) -> Quincy:
-    catalog = environment.catalog
-    return Quincy(
-        environment.cell,
-        catalog,
-        options.max_task_arcs,
-        wait_price(options, TimePrice(catalog.wait_cost, catalog.wait_quantum_us)),
-        options.may_wait,
-        round(options.patience_s * 1e6),
-    )
+    cell, catalog = environment.cell, environment.catalog
+    price = wait_price(options, TimePrice(catalog.wait_cost, catalog.wait_quantum_us))
+    if not (options.fair_share or options.admit_gangs):
+        return Quincy(cell, catalog, options, price)
+    return BoundedQuincy(cell, catalog, options, price, _bounds(options, catalog))
+
+
+def _bounds(options: _Options, catalog: PreferenceCatalog) -> WaitingBounds:
+    """What bounds the flow through unscheduled aggregators.
+
+    Raises:
+        AgoraError: There may be no flow that keeps the bounds.
+    """
+    if options.fair_share and options.admit_gangs:
+        raise AgoraError("quincy: fair_share and admit_gangs both bound who waits; set one of them")
+    name = "fair_share" if options.fair_share else "admit_gangs"
+    if options.patience_s:
+        raise AgoraError(f"quincy: {name} bounds who waits; it cannot stand beside patience_s")
+    refuse_constraints(catalog, f"quincy with {name}")
+    return FairShares(options.preemption) if options.fair_share else GangAdmission()
 
 
 SPEC = PolicySpec("quincy", QuincyOptions, build)

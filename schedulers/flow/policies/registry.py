@@ -24,9 +24,17 @@ ENTRY_POINTS = "agora.flow_policies"
 
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
+        "coco": "schedulers.flow.policies.coco:SPEC",
+        "energy_aware": "schedulers.flow.policies.energy_aware:SPEC",
         "load_spreading": "schedulers.flow.policies.load_spreading:SPEC",
         "network_aware": "schedulers.flow.policies.network_aware:SPEC",
+        "octopus": "schedulers.flow.policies.octopus:SPEC",
         "quincy": "schedulers.flow.policies.quincy:SPEC",
+        "random": "schedulers.flow.policies.plain:RANDOM",
+        "shortest_job_first": "schedulers.flow.policies.shortest_job_first:SPEC",
+        "trivial": "schedulers.flow.policies.plain:TRIVIAL",
+        "void": "schedulers.flow.policies.plain:VOID",
+        "whare_map": "schedulers.flow.policies.whare_map:SPEC",
     }
 )
 

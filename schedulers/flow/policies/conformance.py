@@ -70,7 +70,7 @@ def _scheduler_of(spec: PolicySpec, resources: tuple[str, str]) -> SchedulerSpec
 
     return SchedulerSpec(
         spec.kind,
-        joined_options(FlowOptions, spec.kind, spec.options),
+        joined_options(FlowOptions, spec),
         build,
         default_decision=DECISION,
         capabilities=CAPABILITIES,

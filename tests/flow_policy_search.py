@@ -179,7 +179,7 @@ class Trial:
             plan = self.world.plan()
             offset = self.statement.offset(now)
             if offset is not None:
-                solved = self.world.scheduler.graph.solver.cost
+                solved = self.world.scheduler.graph.cost
                 assert solved == least + offset, (solved, least)
             self.check_plan(now, plan, least)
             self.after(now, plan)

@@ -138,6 +138,7 @@ class FlowGraph:
         solver: Its solver.
         tasks: How many have a node in it.
         joined: How many of them joined in the current round.
+        load: Of machines, in the current round; None before the first.
         reached: None unless the last solve ended early. Then, by row of the task table, where the
             flow takes tasks so far: a machine row, UNSCHEDULED, or UNROUTED; int64[C].
         unrouted: How many tasks are UNROUTED.
@@ -184,12 +185,8 @@ class FlowGraph:
         self._arcs_change = policy.overrides("stale_aggregators")
         self._tasks_change = policy.overrides("stale_tasks")
         self._observations = Observations()
-        # Under preemption a machine's room stays the same when a task of the scheduler's own begins
-        # or ends there; what is used does not.
-        self._follows_load = self._aggregators.costs_follow_load or (
-            preemption and policy.overrides("machine_arc_capacity")
-        )
         self._joined_before = np.zeros(0, bool)  # by task id, if the arcs of tasks change
+        self.load: MachineLoad | None = None
         self._quantum = 0
         self._risen = 0  # what all tasks pay more in the last round, as running ones pay no less
         self._patience = PatienceArcs(self.arcs, self._sink, policy)
@@ -213,6 +210,7 @@ class FlowGraph:
         """
         self.arcs.added = self.arcs.altered = 0
         self._quantum = now_us // self._policy.wait_price.quantum_us
+        self.load = load
         if observed is not None:
             self._policy.observe(observed, now_us)
             self._aggregators.grow()
@@ -221,7 +219,7 @@ class FlowGraph:
             self.tasks -= len(removed)
             self.solver.remove_nodes(removed)
         machine = self._machine_arcs.set_load(load, slots)
-        if self._follows_load:
+        if self._aggregators.follow_load:
             machine = self._observations.changed(load, observed, table)
         self._aggregators.set_load(machine, load)
         progress_price = self._policy.progress_price
@@ -362,6 +360,14 @@ class FlowGraph:
         machine, sink = self._machine_arcs.potentials()
         scale = 1 if self._pricing is None else self._pricing.scale
         return (machine - sink) // scale, 0
+
+    def may_be_placed(self, table: TaskTable, row: Int64, placed: Int64) -> NDArray[np.bool_]:
+        """Which of these waiting tasks may be placed beside the flow's (rows, int64[n] and
+        int64[p]), because enough tasks of their groups are left waiting: bool[n]."""
+        if not self._groups.has_bounds:
+            return np.ones(len(row), bool)
+        unplaced = np.setdiff1d(table.waiting(), placed, assume_unique=True)
+        return self._groups.leave_enough(table, row, unplaced)
 
     def placement_value(
         self, cost: Int64, preferred: NDArray[np.bool_], machine: Int64, free: Int64

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from pydantic import create_model
+
 from flowsolver.choices import AlgorithmChoice
 from schedulers.decision_clock import Counted
 from schedulers.flow.options import Algorithms, FlowOptions, options_with_policy
@@ -97,6 +99,13 @@ def _kind(name: str, options: type[FlowOptions]) -> SchedulerSpec:
         further_capabilities=further_capabilities,
         options_for=options_with_policy,
     )
+
+
+def kind_with_policy(policy: str) -> SchedulerSpec:
+    """A kind of flow scheduler that has this policy unless its options name another, and its
+    name."""
+    options = create_model("FlowOptions", __base__=FlowOptions, policy=(str, policy))
+    return _kind(policy, options)
 
 
 FLOW = _kind("flow", FlowOptions)

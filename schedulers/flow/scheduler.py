@@ -366,6 +366,7 @@ class FlowScheduler:
         np.subtract.at(left, machine, self.table.request[row])
         over = np.setdiff1d(waiting, row, assume_unique=True)
         over = over[fits(self.table.request[over], left.max(axis=0))]
+        over = over[self.graph.may_be_placed(self.table, over, row)]
         if len(over) > self._options.repairs:
             over = over[
                 np.sort(Stream(context.stream).permutation(len(over))[: self._options.repairs])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedulers.conformance import check_conformance
 from schedulers.flow.options import FlowOptions, options_with_policy
 from schedulers.flow.policies import registry
+from schedulers.flow.policies.conformance import check_policy_conformance
 from schedulers.flow.policies.interface import MachineLoad, ObservedCell, TimePrice
 from schedulers.flow.policies.interference import ANIMALS, InterferenceClasses
 from schedulers.flow.policies.waiting_bounds import GangAdmission, fair_shares
@@ -209,15 +209,9 @@ def test_what_cannot_be_is_refused(options: dict[str, object], says: str) -> Non
         build(**options)
 
 
-# network_aware needs a cell with a resource that is a bandwidth
-@pytest.mark.parametrize("policy", [one for one in POLICIES if one != "network_aware"])
-def test_every_policy_keeps_the_contract_of_schedulers(policy: str) -> None:
-    check_conformance(get("flow"), {"policy": policy, "preemption": True})
-
-
 @pytest.mark.parametrize("option", ["fair_share", "admit_gangs"])
-def test_bounds_of_waiting_keep_the_contract_of_schedulers(option: str) -> None:
-    check_conformance(get("flow"), {option: True, "preemption": option == "fair_share"})
+def test_bounds_of_waiting_keep_the_contract_of_policies(option: str) -> None:
+    check_policy_conformance(registry.get("quincy"), {option: True})
 
 
 def test_options_of_policies_do_not_hide_those_of_schedulers() -> None:

@@ -114,8 +114,12 @@ class GraphNodes(NamedTuple):
     Attributes:
         policy: Names the aggregators.
         scale: By what the policy's costs are multiplied, so that prices of slots fit below them.
+        risen: What all paths cost more in the solver's graph than they do (the module's docstring):
+            on running arcs, on the arcs from `placement` to `machine`, and on those of the U_j and
+            of W to the sink.
         sink: Of all flow.
-        machine: int64[M], where running tasks enter machines, and placements without a price.
+        machine: int64[M], where running tasks enter machines.
+        placement: int64[M], where placements enter; the same, if nothing rises.
         entrance: int64[M], where placements enter that pay for their slots; mostly the same.
         aggregator: int64[A], NO_NODE for those that are not in the graph.
         patience: int64[0] or int64[1], where tasks wait for a place that they prefer.
@@ -123,8 +127,10 @@ class GraphNodes(NamedTuple):
 
     policy: Policy
     scale: int
+    risen: int
     sink: int
     machine: Int64
+    placement: Int64
     entrance: Int64
     aggregator: Int64
     patience: Int64
@@ -311,36 +317,39 @@ class FlowGraph:
 
     def certificate(self, whole: bool) -> Certificate:
         """Whether the last solve is proved optimal: everywhere, or where it touched the graph."""
-        if self._preemption:
-            return self.solver.certify_changes(whole)
         return self.solver.certify() if whole else self.solver.certify_touched()
 
-    def stays(self, table: TaskTable, row: Int64) -> NDArray[np.bool_]:
-        """Whether the flow lets each of these running tasks (rows, int64[n]) run on: bool[n]."""
-        stays: NDArray[np.bool_] = self.arcs.next_hop(row) == table.running_arc[row]
-        return stays
+    def certificate_of_changes(self, rounds: int) -> Certificate:
+        """The same from what has changed since the last round; all that has not is looked at once
+        in so many rounds."""
+        return self.solver.certify_changes(-(-self.solver.num_nodes // rounds))
+
+    def running(self, table: TaskTable) -> tuple[Int64, Int64]:
+        """What the flow does with running tasks: the rows of those that it moves, and how many
+        others stay on each machine, int64[M]."""
+        return self.arcs.running(table, self._machines)
 
     def placements(
         self,
         table: TaskTable,
         row: Int64,
         head: Int64,
-        staying: Int64,
+        staying: Int64 | None,
         view: ClusterView,
         stream: int,
     ) -> Int64:
         """Place tasks whose flow goes to these machines and aggregators first, int64[n] each.
 
-        All tasks whose flow goes to machines must be among them, except running ones that stay on
-        these machines (staying: int64[s]).
+        All tasks whose flow goes to machines must be among them, except running ones that stay, as
+        many on each machine as `staying` says (int64[M]; None: none).
 
         Returns:
             int64[n], machine rows. Where paths of the same cost lead to several machines, the
             emptiest in the view; of equals one drawn at random.
         """
         room = self._machine_arcs.room
-        if len(staying):
-            room = room - np.bincount(staying, minlength=len(room))
+        if staying is not None:
+            room = room - staying
         _, arcs = self.arcs.arcs_of(row)
         _, chosen = flow_placements(
             view,
@@ -382,12 +391,14 @@ class FlowGraph:
 
     @property
     def nodes(self) -> GraphNodes:
-        """The nodes that are not those of single tasks and jobs, which the task table has."""
+        """The nodes that are not those of single tasks and groups, which the task table has."""
         return GraphNodes(
             self._policy,
             1 if self._pricing is None else self._pricing.scale,
+            self._machine_arcs.risen,
             self._sink,
             self._machine_arcs.node,
+            self._machine_arcs.unpriced,
             self._machine_arcs.entrance_of_priced,
             self._aggregators.node,
             self._patience.node,

@@ -106,6 +106,12 @@ def further_capabilities(options: FlowOptions) -> frozenset[Capability]:
     return frozenset(found)
 
 
+def _with_policy(options: FlowOptions) -> frozenset[Capability]:
+    """The same, and what the policy that they name adds."""
+    ranked = policies.get(options.policy).ranked
+    return further_capabilities(options) | (frozenset() if ranked else {Capability.UNMODELLED})
+
+
 def _kind(
     name: str,
     options: type[FlowOptions],
@@ -117,7 +123,7 @@ def _kind(
         build,
         default_decision=DECISION,
         capabilities=CAPABILITIES,
-        further_capabilities=further_capabilities,
+        further_capabilities=_with_policy,
         options_for=options_with_policy,
     )
 

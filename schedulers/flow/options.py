@@ -63,7 +63,6 @@ class FlowOptions(PriceOptions):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     has_potentials: ClassVar[bool] = True
     of_policy: ClassVar[Mapping[str, Any]] = {}  # defaults of options of a policy that has them
-    ranked: ClassVar[bool] = True  # as the policy is (PolicySpec)
 
     policy: str = Field(
         "quincy",
@@ -132,8 +131,6 @@ class FlowOptions(PriceOptions):
             found.add(Capability.EVICTS)
         if self.priority_preemption:
             found.add(Capability.PREEMPTS)
-        if not self.ranked:
-            found.add(Capability.UNMODELLED)
         return frozenset(found)
 
 
@@ -185,6 +182,4 @@ def joined_options(of_kind: type[FlowOptions], policy: PolicySpec) -> type[FlowO
         for name, default in of_kind.of_policy.items()
         if (field := of_policy.model_fields.get(name)) is not None
     }
-    joined = cast(type[FlowOptions], create_model(of_kind.__name__, __base__=bases, **changed))
-    joined.ranked = policy.ranked
-    return joined
+    return cast(type[FlowOptions], create_model(of_kind.__name__, __base__=bases, **changed))

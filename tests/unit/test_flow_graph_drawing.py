@@ -389,6 +389,22 @@ def test_changes_are_told_by_name() -> None:
     assert "U0 → S 0 ⇒ 1" in said
 
 
+def test_tasks_that_move_are_told_apart_from_ties() -> None:
+    """Which of four empty machines a task gets is no move; that it gives way to another is."""
+    rounds = data_of(page(example("load_spreading"), ABOUT))["rounds"]
+    assert not any("moved:" in line for line in rounds[1]["changed"])
+    spec = slot_cell(machines=2, slots=1, rack_size=2)
+    near, only = {"machine": {0: 1, 1: 3}}, {"machine": {0: 1}, "elsewhere": 40}
+    sets = [{"elsewhere": 40, "unscheduled": 90, **one} for one in (near, only)]
+    world = RecordedWorld(spec, quincy(spec, catalog_of(sets), preemption=True))
+    for task in (0, 1):
+        world.offer(tasks_of(np.array([task]), preference=1 + task))
+        world.commit(world.plan())
+        world.sync()
+    told = data_of(page(world.recording, ABOUT))["rounds"][1]["changed"]
+    assert "moved: T0 M0 ⇒ M1" in told
+
+
 def test_the_part_around_a_task_has_its_ways_and_no_more() -> None:
     spec = slot_cell(machines=40, slots=1, rack_size=10)
     sets = [{"machine": {7: 1}, "rack": {0: 5}, "elsewhere": 10, "unscheduled": 50}]

@@ -277,6 +277,11 @@ def test_nodes_do_not_cover_each_other_and_stand_in_the_drawing(policy: str) -> 
             assert box.right <= layout.width and box.bottom <= layout.height
 
 
+def test_only_jobs_with_tasks_have_brackets() -> None:
+    rounds = example("quincy").rounds
+    assert [[job for job, _, _ in layout.jobs] for layout in laid_out(rounds)][:2] == [[0], [0, 1]]
+
+
 def test_every_round_is_drawn_with_its_labels_apart() -> None:
     recording = random_world(5, rounds=5, preemption=True).recording
     texts = re.findall(r'<svg class="graph" id="round-.*?</svg>', page(recording, ABOUT), re.S)

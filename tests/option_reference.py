@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
+from typing import Any, cast
 
-from pydantic import BaseModel
+from pydantic import BaseModel, PlainSerializer
 from pydantic.fields import FieldInfo
 
 import experiments.workloads.registry as workloads
@@ -18,6 +19,7 @@ from experiments.workloads.service_batch import BatchJobs, ServiceJobs
 from parsync.protocols.locking import LockingOptions
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.spec.decision_times import ModelledTime
+from schedulers.flow.options import FlowOptions
 from schedulers.flow.policies import registry as flow_policies
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
@@ -25,8 +27,8 @@ _INTRODUCTION = """# Options
 
 <!-- figures: settings -->
 
-The options of protocols, decision times, live runs, policies of flow schedulers and workloads, with
-their defaults.
+The options of protocols, decision times, live runs, flow schedulers with their policies, and
+workloads, with their defaults.
 [Runs](run.md) shows where they stand in a file, and the `config.toml` of a run has all that are set
 in it. Options of schedulers are on the pages of their subject: waiting for preferred machines
 ([runs](run.md#configure-a-mix)), [slot prices](prices.md), [MapReduce](mapreduce.md).
@@ -53,6 +55,7 @@ def _models() -> Iterator[tuple[str, type[BaseModel]]]:
     yield "Protocol `locking`", LockingOptions
     yield 'Decision times: `clock = "modelled"`', ModelledTime
     yield "Live runs: `[live]`", LiveConfig
+    yield "Schedulers `flow`, `firmament`, `quincy`, `flow_load_spreading`", FlowOptions
     for kind in flow_policies.BUILT_IN:
         if flow_policies.get(kind).options.model_fields:
             yield f'Flow schedulers: `policy = "{kind}"`', flow_policies.get(kind).options
@@ -81,6 +84,9 @@ def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value is None:
         return "unset"
+    for note in field.metadata:
+        if isinstance(note, PlainSerializer):
+            value = cast(Any, note.func)(value)
     if isinstance(value, Enum):
         value = value.name.lower()
     if isinstance(value, tuple):

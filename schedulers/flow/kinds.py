@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import MappingProxyType
+from typing import Any
+
+from pydantic import create_model
 
 from flowsolver.choices import AlgorithmChoice
 from schedulers.decision_clock import Counted
-from schedulers.flow.options import Algorithms, FlowOptions, options_with_policy
+from schedulers.flow.options import Algorithms, FlowOptions, options_with_policy, wait_price
 from schedulers.flow.policies import registry as policies
+from schedulers.flow.policies.interface import TimePrice
 from schedulers.flow.scheduler import FlowScheduler
 from schedulers.interface import Capability, SchedulerEnvironment
 from schedulers.registry import SchedulerSpec
@@ -46,7 +51,7 @@ class FirmamentOptions(FlowOptions):
         preemption, migration: Every round reconsiders what runs (sections 3.1 and 3.3).
     """
 
-    of_policy = MappingProxyType({"may_wait": True})
+    of_policy = MappingProxyType({"may_wait": True, "place_margin": 0})
 
     algorithm: Algorithms = (
         AlgorithmChoice("relaxation", from_scratch=True),
@@ -65,10 +70,22 @@ class QuincySchedulerOptions(FlowOptions):
         preemption, migration: On, as in the variant that the paper's conclusions rest on.
     """
 
-    of_policy = MappingProxyType({"may_wait": True})
+    of_policy = MappingProxyType({"may_wait": True, "place_margin": 0, "stay_margin": 0})
 
     algorithm: Algorithms = (AlgorithmChoice("cost_scaling", from_scratch=True, alpha=2),)
     preemption: bool = True
+
+
+def build_as_published(options: FlowOptions, environment: SchedulerEnvironment) -> FlowScheduler:
+    """As build(). A second of progress counts as two of waiting, unless the options say otherwise:
+    Quincy takes the seconds that a task has run off its cost, and prices waiting at half a unit per
+    second (the cost model `quincy` of Firmament's code)."""
+    if getattr(options, "progress_cost", 0) is None:
+        catalog = environment.catalog
+        price = wait_price(options, TimePrice(catalog.wait_cost, catalog.wait_quantum_us))
+        second = price.cost * 1_000_000 // price.quantum_us
+        options = options.model_copy(update={"progress_cost": 2 * second})
+    return build(options, environment)
 
 
 def build(options: FlowOptions, environment: SchedulerEnvironment) -> FlowScheduler:
@@ -87,7 +104,11 @@ def further_capabilities(options: FlowOptions) -> frozenset[Capability]:
     return frozenset(found)
 
 
-def _kind(name: str, options: type[FlowOptions]) -> SchedulerSpec:
+def _kind(
+    name: str,
+    options: type[FlowOptions],
+    build: Callable[[Any, SchedulerEnvironment], FlowScheduler] = build,
+) -> SchedulerSpec:
     return SchedulerSpec(
         name,
         options,
@@ -99,7 +120,14 @@ def _kind(name: str, options: type[FlowOptions]) -> SchedulerSpec:
     )
 
 
+def kind_with_policy(policy: str) -> SchedulerSpec:
+    """A kind of flow scheduler that has this policy unless its options name another, and its
+    name."""
+    options = create_model("FlowOptions", __base__=FlowOptions, policy=(str, policy))
+    return _kind(policy, options)
+
+
 FLOW = _kind("flow", FlowOptions)
-FIRMAMENT = _kind("firmament", FirmamentOptions)
-QUINCY = _kind("quincy", QuincySchedulerOptions)
+FIRMAMENT = _kind("firmament", FirmamentOptions, build_as_published)
+QUINCY = _kind("quincy", QuincySchedulerOptions, build_as_published)
 LOAD_SPREADING = _kind("flow_load_spreading", LoadSpreadingFlowOptions)

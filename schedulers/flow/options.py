@@ -22,6 +22,7 @@ from schedulers.flow.policies import registry
 from schedulers.flow.policies.interface import TimePrice
 from schedulers.interface import Capability
 from schedulers.prices.registry import PriceOptions
+from shared_state.errors import AgoraError
 
 
 def _parsed(given: Any) -> tuple[AlgorithmChoice, ...]:
@@ -56,44 +57,71 @@ class FlowOptions(PriceOptions):
 
     The price of leaving a task waiting rises by wait_cost per wait_quantum_us. Unset, policies that
     place by the workload's costs take the workload's price.
-
-    Attributes:
-        policy: The name of the policy, which defines the arcs of the flow graph and their costs.
-            Its own options stand beside these.
-        algorithm: The algorithm of the solver with its settings (flowsolver.AlgorithmChoice), or
-            several that race, each on a thread of its own.
-        deterministic: Whether the answer of a race is the one with the fewest counted operations,
-            which is the same in every run. If not, it is the first, and only live runs may have it.
-        preemption: Whether running tasks stay in the graph, and may be evicted for others or to be
-            placed better; an evicted task starts over.
-        priority_preemption: Whether tasks that the flow leaves waiting may take the room of running
-            tasks of lower priority, of whatever scheduler (priority_preemption.py). The arm has to
-            allow it: evictions = "lower_priority".
-        migration: Whether a running task may be evicted to be placed on another machine. If not, it
-            stays or is evicted to wait. Has an effect with preemption.
-        max_operations: Counted operations of the solver after which a round ends (Firmament section
-            5.1). Tasks whose flow has not reached a machine by then keep their state.
-        certify_every: Rounds between checks of the whole optimality certificate (what a round
-            touched is checked in that round).
-        repairs: Tasks per round, at most, that are placed one at a time because the flow cannot
-            express what they request (only when requests differ).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     has_potentials: ClassVar[bool] = True
     of_policy: ClassVar[Mapping[str, Any]] = {}  # defaults of options of a policy that has them
 
-    policy: str = "quincy"
-    wait_cost: int | None = Field(None, ge=0, le=1_000_000)
-    wait_quantum_us: int | None = Field(None, ge=1)
-    algorithm: Algorithms = (AlgorithmChoice("incremental_ssp"),)
-    deterministic: bool = True
-    preemption: bool = False
-    priority_preemption: bool = False
-    migration: bool = True
-    max_operations: int | None = Field(None, ge=1, le=1 << 62)
-    certify_every: int = Field(64, ge=1)
-    repairs: int = Field(64, ge=0)
+    policy: str = Field(
+        "quincy",
+        description="the name of the policy, which defines the arcs of the flow graph and their"
+        " costs; its own options stand beside these",
+    )
+    wait_cost: int | None = Field(
+        None,
+        ge=0,
+        le=1_000_000,
+        description="by how much the cost of waiting rises per wait_quantum_us; unset: by the"
+        " workload's price, or the policy's own",
+    )
+    wait_quantum_us: int | None = Field(
+        None, ge=1, description="see wait_cost; unset: the workload's, or the policy's own"
+    )
+    algorithm: Algorithms = Field(
+        (AlgorithmChoice("incremental_ssp"),),
+        description="the algorithm of the solver: a name, a table with its settings, `{ name ="
+        ' "cost_scaling", alpha = 9 }`, or a list of them, which race, each on a thread of its own',
+    )
+    deterministic: bool = Field(
+        True,
+        description="of a race the answer with the fewest counted operations counts, which is the"
+        " same in every run; off: the first one, in live runs only",
+    )
+    preemption: bool = Field(
+        False,
+        description="running tasks stay in the graph: each round may evict them, for other tasks or"
+        " to place them better; an evicted task starts over",
+    )
+    priority_preemption: bool = Field(
+        False,
+        description="tasks that the flow leaves waiting may take the room of running tasks of lower"
+        ' priority, of whatever scheduler; the arm has to allow it: evictions = "lower_priority"',
+    )
+    migration: bool = Field(
+        True,
+        description="with preemption: a running task may be evicted to be placed on another"
+        " machine; off: it stays, or is evicted to wait",
+    )
+    max_operations: int | None = Field(
+        None,
+        ge=1,
+        le=1 << 62,
+        description="counted operations of the solver after which a round ends; tasks that its flow"
+        " has not taken anywhere by then keep their state",
+    )
+    certify_every: int = Field(
+        64,
+        ge=1,
+        description="rounds between checks of the whole optimality certificate; what a round"
+        " touched is checked in each",
+    )
+    repairs: int = Field(
+        64,
+        ge=0,
+        description="tasks per round, at most, that are placed one at a time because the flow"
+        " cannot express what they request (only when requests differ)",
+    )
 
     @property
     def further_capabilities(self) -> frozenset[Capability]:
@@ -125,11 +153,31 @@ def options_with_policy(of_kind: type[FlowOptions], given: Mapping[str, Any]) ->
     name = given.get("policy", of_kind.model_fields["policy"].default)
     if not isinstance(name, str):
         return of_kind  # which refuses it
-    return _joined(of_kind, registry.get(name).options)
+    return joined_options(of_kind, name, registry.get(name).options)
 
 
 @lru_cache(maxsize=256)
-def _joined(of_kind: type[FlowOptions], of_policy: type[BaseModel]) -> type[FlowOptions]:
+def joined_options(
+    of_kind: type[FlowOptions], policy: str, of_policy: type[BaseModel]
+) -> type[FlowOptions]:
+    """The model of a kind's options with those of a policy of this name.
+
+    Raises:
+        AgoraError: Something in the policy's model has the name of something in the kind's, which
+            would replace it.
+    """
+    theirs = set(dir(of_policy)) | set(of_policy.model_fields)
+    ours = set(dir(of_kind)) | set(of_kind.model_fields)
+    shared = sorted(
+        name
+        for name in (theirs & ours) - set(dir(BaseModel))
+        if not name.startswith(("__", "_abc"))
+    )
+    if shared:
+        raise AgoraError(
+            f"flow policy {policy!r}: its options have {shared[0]!r}, as all flow schedulers do; "
+            f"give it another name"
+        )
     bases: Any = (of_kind, of_policy)
     changed: Any = {
         name: (field.annotation, FieldInfo.merge_field_infos(field, default=default))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsolver import Certificate, FlowNetwork, IncrementalSolver
+from flowsolver.choices import AlgorithmChoice
 from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.flow.extraction import fit_together, in_whole_gangs, place_singly
 from schedulers.flow.graph import UNROUTED, FlowGraph
@@ -26,6 +27,13 @@ from schedulers.flow.options import FlowOptions
 from schedulers.flow.policies.interface import MachineLoad, ObservedCell, Policy
 from schedulers.flow.priority_preemption import FirstSeen, RoomMaker
 from schedulers.flow.solver_graph import NO_ROW, UNSCHEDULED, TaskNodeState, TaskState, TaskTable
+from schedulers.flow.solver_work import (
+    BESIDE_PERMILLE,
+    DEFAULT_ALGORITHM,
+    RACE_PS,
+    SolverWork,
+    orders_beyond_cache,
+)
 from schedulers.interface import (
     NO_REASON,
     NONE,
@@ -48,6 +56,9 @@ from shared_state.view import ClusterView
 # give a flow when they are done (Firmament, Table 2).
 PLACES_WHEN_STOPPED = frozenset({"cost_scaling", "cycle_cancelling", "network_simplex"})
 _RUNNING = (ChangeKind.COMMITTED, ChangeKind.ADOPTED)
+# Under preemption all tasks are in the graph. There each round is proved from the round before: all
+# that changed, not only what the solver touched. So the rest is looked at less often.
+_RELIANCE = 8
 MAX_PRIORITY = (1 << 31) - 1
 
 
@@ -87,11 +98,13 @@ class FlowScheduler:
             migration=options.migration,
             solver=IncrementalSolver(FlowNetwork(), racers, deterministic=options.deterministic),
         )
+        self._racers = racers
         self._places_when_stopped = racers[0].name in PLACES_WHEN_STOPPED
         self._seen = FirstSeen() if options.priority_preemption else None
         self._typical = FlowUnit(dimensions)
         self._total = np.zeros(machines, np.int64)  # units an empty machine holds
         self._limit = environment.cell.limit
+        self._solver_operations = 0  # of the last round, if not of the default algorithm
         self._price_operations = 0  # counted by the estimator in the last round
         self._priced_machines = 0  # whose prices were made anew for it
         self._size = self.graph.size  # after the last round
@@ -137,12 +150,13 @@ class FlowScheduler:
         pending, reason = self._pending(tasks, view.free, claims.request, machine, context.now_us)
         extract_ns = perf_counter_ns()
         self.work = self._count(certificate, figures)
+        self._solver_operations = self._count_solver()
         figures |= {
             "tasks": self.graph.tasks,
             "graph_us": (graph_ns - begin_ns) // 1000,
             "solve_us": (solve_ns - graph_ns) // 1000,
             "extract_us": (extract_ns - solve_ns) // 1000,
-            "arcs_scanned": self.work.scanned,
+            "arcs_scanned": self.graph.work.scanned,
             "nodes": self.graph.solver.num_nodes,
             "arcs": self.graph.solver.num_arcs,
             "unrouted": self.graph.unrouted,
@@ -155,7 +169,7 @@ class FlowScheduler:
             evict=evict,
             pending=pending,
             pending_reason=reason,
-            operations=self.work.operations + self._price_operations,
+            operations=self.work.operations + self._solver_operations + self._price_operations,
             stats=figures,
             retry_at_us=self._patience_ends_us(),
             priced_machines=self._priced_machines,
@@ -174,8 +188,7 @@ class FlowScheduler:
         free = units_in(view.free, self._typical.unit)
         room = free
         if self._options.preemption:
-            own = table.machine[table.state == TaskState.RUNNING]
-            room = free + np.where(view.up, np.bincount(own, minlength=len(free)), 0)
+            room = free + np.where(view.up, table.running_on(len(free)), 0)
         used = self._total - free
         return MachineLoad(self._total, np.maximum(used, 0, out=used), room, free)
 
@@ -209,27 +222,49 @@ class FlowScheduler:
 
     def _certify(self) -> Certificate:
         """Prove the round's flow optimal."""
-        certificate = self.graph.certificate(whole=self._rounds % self._options.certify_every == 0)
+        every = self._options.certify_every
+        if self._options.preemption:
+            certificate = self.graph.certificate_of_changes(_RELIANCE * every)
+        else:
+            certificate = self.graph.certificate(whole=self._rounds % every == 0)
         if not certificate.ok:
             raise RuntimeError(
                 f"round {self._rounds}: the solver's flow fails its optimality certificate"
             )
         return certificate
 
+    @property
+    def solved_by(self) -> AlgorithmChoice:
+        """The algorithm of the last answer; of a round that ended early the one named first."""
+        winner = self.graph.solver.winner
+        if self.graph.reached is not None or winner is None:
+            return self._racers[0]
+        # small budgets, time and again, make shortest paths complete a solve
+        named = (racer for racer in self._racers if racer.name == winner)
+        return next(named, AlgorithmChoice(winner))
+
+    def _count_solver(self) -> int:
+        """The operations of the solver, if its algorithm is not the default, whose are part of
+        RoundWork; of a race those of the winner, and what running beside others adds."""
+        by, graph = self.solved_by, self.graph
+        spent_ps = 0
+        if by.name != DEFAULT_ALGORITHM:
+            spent_ps = SolverWork.of(graph.work, graph.size, by.from_scratch).duration_ps(by.name)
+        if len(self._racers) > 1:
+            spent_ps = RACE_PS + spent_ps * BESIDE_PERMILLE // 1000
+        return spent_ps // PS_PER_OPERATION
+
     def _count(self, certificate: Certificate | None, figures: dict[str, int]) -> RoundWork:
-        graph, solve, machines = self.graph, self.graph.work, self._cell.machines
+        graph, machines = self.graph, self._cell.machines
+        solve = graph.work
+        own = int(self.solved_by.name == DEFAULT_ALGORITHM)  # others: _count_solver()
+        settled, repaired = own * solve.settled, own * solve.repaired
         size = graph.size
         removed = self._size + graph.arcs.added - size
         self._size = size
         certified = 0 if certificate is None else certificate.arcs_checked
-        touched = (
-            graph.arcs.added
-            + removed
-            + graph.arcs.altered
-            + solve.settled
-            + solve.repaired
-            + certified
-        )
+        altered = graph.arcs.altered
+        touched = graph.arcs.added + removed + altered + settled + repaired + certified
         return RoundWork(
             rounds=1,
             joining=int(graph.joined > 0),
@@ -239,13 +274,13 @@ class FlowScheduler:
             waiting=figures["waiting"],
             added=graph.arcs.added,
             removed=removed,
-            altered=graph.arcs.altered,
-            scanned=solve.scanned,
-            settled=solve.settled,
-            augmented=solve.augmentations,
-            repaired=solve.repaired,
+            altered=altered,
+            scanned=own * solve.scanned,
+            settled=settled,
+            augmented=own * solve.augmentations,
+            repaired=repaired,
             certified=certified,
-            rebuilt=solve.rebuilds * size,
+            rebuilt=own * solve.rebuilds * size,
             far=touched * orders_beyond_cache(size),
             tried=figures["tried"] * machines,
         )
@@ -265,7 +300,7 @@ class FlowScheduler:
             machine, migrated, preempted, free = self._move_running(row, head, view, context)
         else:
             row, head = self.graph.arcs.sent(waiting)
-            machine = self.graph.placements(table, row, head, NONE, view, context.stream)
+            machine = self.graph.placements(table, row, head, None, view, context.stream)
             migrated, preempted, free = NONE, NONE, view.free
         fit = fit_together(table.batch(row), machine, free)
         oversubscribed = len(row) - int(np.count_nonzero(fit))
@@ -315,9 +350,7 @@ class FlowScheduler:
         beside running tasks that the flow moves; the rows of those that it places elsewhere, and
         that it would have wait; and what is free without both, int64[M, R]."""
         table, graph = self.table, self.graph
-        running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
-        stays = graph.stays(table, running)
-        moved, staying = running[~stays], table.machine[running[stays]]
+        moved, staying = graph.running(table)
         moved_to = graph.arcs.destination(moved)
         on = moved_to != UNSCHEDULED
         found = graph.placements(
@@ -366,6 +399,7 @@ class FlowScheduler:
         np.subtract.at(left, machine, self.table.request[row])
         over = np.setdiff1d(waiting, row, assume_unique=True)
         over = over[fits(self.table.request[over], left.max(axis=0))]
+        over = over[self.graph.may_be_placed(self.table, over, row)]
         if len(over) > self._options.repairs:
             over = over[
                 np.sort(Stream(context.stream).permutation(len(over))[: self._options.repairs])
@@ -520,9 +554,6 @@ class FlowScheduler:
         return waits
 
 
-CACHED_BITS = 16  # graphs of fewer than 2^16 nodes and arcs stay in a processor's own cache
-
-
 @dataclass(frozen=True, slots=True)
 class RoundWork:
     """The counted work of a round: what its decision time is made of under the Counted clock.
@@ -547,7 +578,7 @@ class RoundWork:
         certified: Arcs whose optimality was checked.
         rebuilt: Nodes and arcs, if the solver rebuilt its residual graph.
         far: All nodes and arcs touched, times the binary orders of magnitude by which the graph
-            exceeds 2^CACHED_BITS.
+            exceeds 2^CACHED_BITS (solver_work.py).
         tried: Tasks that were placed one at a time, or not, times machines.
     """
 
@@ -604,9 +635,3 @@ WEIGHTS_PS = RoundWork(
 # dataclasses.astuple copies each value: it took a tenth of a round.
 _counts = attrgetter(*(field.name for field in fields(RoundWork)))
 _WEIGHTS: tuple[int, ...] = _counts(WEIGHTS_PS)
-
-
-def orders_beyond_cache(size: int) -> int:
-    """Binary orders of magnitude by which a graph of `size` nodes and arcs is too large for the
-    cache."""
-    return max(0, size.bit_length() - CACHED_BITS)

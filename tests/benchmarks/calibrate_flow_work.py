@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -99,9 +100,13 @@ def listed_catalog(machines: int, sets: int, rng: np.random.Generator) -> Prefer
 
 
 class World:
-    """A cell that belongs to one flow scheduler."""
+    """A cell that belongs to one flow scheduler.
 
-    def __init__(self, situation: Situation) -> None:
+    Attributes:
+        spent_ns: The processor time of the last round's plan.
+    """
+
+    def __init__(self, situation: Situation, **options: Any) -> None:
         s = situation
         rng = np.random.default_rng(1)
         total = s.machines * s.slots * 2 + 20_000
@@ -117,8 +122,8 @@ class World:
             catalog = listed_catalog(s.machines, total + 1, rng)
             preference = np.arange(1, total + 1)
         else:
-            options = SyntheticOptions(machines=s.machines, phase_s=1.0, load_percent=(50,))
-            catalog = generate(options, seed=1).catalog
+            demo = SyntheticOptions(machines=s.machines, phase_s=1.0, load_percent=(50,))
+            catalog = generate(demo, seed=1).catalog
             preference = rng.integers(0, catalog.sets, total // BATCH + 1).repeat(BATCH)[:total]
         request = np.full((total, dimensions), size, np.int64)
         if s.mixed:
@@ -151,9 +156,11 @@ class World:
         if s.spreading:
             self.scheduler = build_load_spreading(LoadSpreadingOptions(), environment)
         else:
-            self.scheduler = build_quincy(QuincyOptions(preemption=s.preemption), environment)
+            self.scheduler = build_quincy(
+                QuincyOptions(preemption=s.preemption, **options), environment
+            )
         self.rng = rng
-        self.now_us = self.rounds = 0
+        self.now_us = self.rounds = self.spent_ns = 0
         self.next = running
         self.offered: list[TaskBatch] = []
         self.come(self.slots * s.waiting // 100)
@@ -176,8 +183,8 @@ class World:
         self._tell(ChangeKind.LOST, lost)
         self.offered.append(self.tasks.take(np.sort(lost.task)))
 
-    def round(self) -> tuple[int, RoundWork]:
-        """A round, and all its claims granted: (nanoseconds of processor time, counts)."""
+    def round(self) -> None:
+        """A round, and all its claims granted."""
         for p in range(self.partitioning.count):
             self.view.apply(
                 self.cell.delta_since(p, int(self.view.versions[p]), self.now_us, False)
@@ -190,8 +197,7 @@ class World:
         )
         begin_ns = time.thread_time_ns()
         plan = self.scheduler.plan(batch, self.view, context)
-        spent_ns = time.thread_time_ns() - begin_ns
-        work = self.scheduler.work
+        self.spent_ns = time.thread_time_ns() - begin_ns
         self.rounds += 1
         victims = self.cell.describe(plan.evict)
         synced = np.zeros(len(plan.task), np.int64)
@@ -210,7 +216,6 @@ class World:
         self._tell(ChangeKind.EVICTED, victims)
         self.offered.append(self.tasks.take(np.sort(victims.task)))
         self.now_us += 50_000
-        return spent_ns, work
 
     def _tell(self, kind: ChangeKind, gone: Released) -> None:
         self.scheduler.observe(
@@ -221,30 +226,41 @@ class World:
 def history(situation: Situation) -> Iterator[tuple[str, int, RoundWork]]:
     """(kind of round, nanoseconds, counts) of a fixed sequence of rounds."""
     world = World(situation)
-    yield "first", *world.round()
-    yield "second", *world.round()
+    for kind in rounds_of(world, situation):
+        yield kind, world.spent_ns, world.scheduler.work
+
+
+def rounds_of(world: World, situation: Situation) -> Iterator[str]:
+    """Do a fixed sequence of rounds; yields the kind of each after it."""
+
+    def done(kind: str) -> str:
+        world.round()
+        return kind
+
+    yield done("first")
+    yield done("second")
     for changes in (2, 20, 200, 2_000):
         if changes > world.slots // 4:
             break
         for _ in range(6):
             world.end(changes // 2)
             world.come(changes // 2)
-            yield f"{changes} changes", *world.round()
+            yield done(f"{changes} changes")
     for _ in range(3):
         world.now_us += 2_000_000
-        yield "time passes", *world.round()
+        yield done("time passes")
     for _ in range(2):
         machine = np.sort(
             world.rng.choice(situation.machines, max(1, situation.machines // 50), replace=False)
         )
         world.turn(machine, up=False)
-        yield "machines lost", *world.round()
+        yield done("machines lost")
         world.turn(machine, up=True)
-        yield "machines back", *world.round()
+        yield done("machines back")
     world.end(world.slots // 10)
-    yield "many ended", *world.round()
+    yield done("many ended")
     world.come(world.slots // 10)
-    yield "burst", *world.round()
+    yield done("burst")
 
 
 def collect() -> Samples:

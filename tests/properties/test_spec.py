@@ -139,7 +139,8 @@ def every_arm() -> dict[str, tuple[RunConfig, RunConfig]]:
         for name, model in options_of(kind).items():
             for varied in variants(model, {}, name):
                 base = BESIDE.get(name, {})
-                evictions = {"evictions": "lower_priority"} if kind == "preempting" else {}
+                preempts = kind == "preempting" or name == "priority_preemption"
+                evictions = {"evictions": "lower_priority"} if preempts else {}
                 decision = {"clock": "counted"} if kind == "firmament" else MODELLED
                 two = [
                     made(arm(group(kind=kind, options=one, decision=decision), **evictions))

@@ -101,6 +101,20 @@ def test_production_tasks_take_the_room_of_others(tmp_path: Path) -> None:
     assert counts.evicted > 20 and counts.accepted == counts.submitted + counts.evicted
 
 
+def test_firmament_races_in_a_process_of_its_own_and_replays(tmp_path: Path) -> None:
+    """It evicts and migrates, beside schedulers whose host is killed. Which racer wins depends on
+    counted work, so that its decisions are repeated from the logs."""
+    arm = mixed_arm()
+    random, flow = arm.groups
+    arm = changed(arm, groups=(random, changed(flow, kind="firmament", decision=None)))
+    outcome, replayed = run_with_killed_host(
+        tmp_path, arm, short(small_workload(phase_s=1.0, machines=60)), at_us=700_000
+    )
+    assert outcome.epochs["flow"] == 1, "its process is not the one that was killed"
+    assert (outcome.metrics.count["committed"].sum(axis=1) > 0).all()
+    assert replayed.counts is not None and replayed.counts.waiting == 0
+
+
 def test_quotas_are_obeyed_between_processes(tmp_path: Path) -> None:
     """The agents of the killed host learn again what their tasks hold, and a group stays near its
     maximum."""

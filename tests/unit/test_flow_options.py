@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,22 @@ from experiments.config.run_config import validated
 from flowsolver import algorithms
 from schedulers import registry
 from schedulers.conformance import check_conformance
+from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.flow.scheduler import PLACES_WHEN_STOPPED
+from schedulers.flow.solver_work import SolverWork
 from schedulers.interface import Capability, Plan
 from shared_state.errors import AgoraError
 from shared_state.tasks import PreferenceCatalog
-from tests.flow_world import FLOW, FlowWorld, catalog_of, placed, quincy, slot_cell, tasks_of
+from tests.flow_world import (
+    FLOW,
+    FlowWorld,
+    catalog_of,
+    environment,
+    placed,
+    quincy,
+    slot_cell,
+    tasks_of,
+)
 
 MACHINES = 30
 LOCAL_OR_FAR = {"machine": {0: 0}, "elsewhere": 10, "unscheduled": 50}
@@ -132,6 +145,53 @@ def committed(world: FlowWorld) -> Plan:
     plan = world.plan()
     world.commit(plan)
     return plan
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "cost"),
+    [
+        ("flow", {}, 3),
+        ("firmament", {}, 6),
+        ("quincy", {}, 6),
+        ("quincy", {"wait_cost": 5}, 10),
+        ("quincy", {"progress_cost": 1}, 1),
+        ("firmament", {"policy": "load_spreading"}, None),
+    ],
+)
+def test_progress_is_priced_as_published(
+    kind: str, given: dict[str, object], cost: int | None
+) -> None:
+    """Twice the price of a second of waiting: here 3, the catalog's."""
+    catalog = replace(preferences(3), wait_cost=3, wait_quantum_us=1_000_000)
+    spec = registry.get(kind)
+    scheduler = spec.build(
+        spec.parse_options(given), environment(slot_cell(MACHINES, 2, 10), catalog)
+    )
+    price = scheduler._policy.progress_price
+    assert cost is None or (price.cost, price.quantum_us) == (cost, 1_000_000)
+
+
+def test_a_round_s_operations_are_those_of_its_solver() -> None:
+    """Cost scaling from scratch counts more than the default, and a race the winner's and more."""
+    spec, operations = slot_cell(MACHINES, 2, 10), {}
+    scratch = {"name": "cost_scaling", "from_scratch": True}
+    for name, algorithm in (("default", "incremental_ssp"), ("one", scratch), ("race", RACE)):
+        world = FlowWorld(spec, quincy(spec, preferences(20), algorithm=algorithm))
+        world.offer(tasks_of(np.arange(40), preference=np.arange(40) % 20 + 1))
+        operations[name] = world.plan().operations
+        work = world.scheduler.work
+        assert (work.scanned > 0) is (name == "default")
+        if name == "default":
+            assert operations[name] == work.operations
+        else:
+            counted = SolverWork.of(
+                world.scheduler.graph.work,
+                world.scheduler.graph.size,
+                world.scheduler.solved_by.from_scratch,
+            )
+            ps = counted.duration_ps(world.scheduler.solved_by.name)
+            assert operations[name] >= work.operations + ps // PS_PER_OPERATION
+    assert operations["one"] > operations["default"]
 
 
 @pytest.mark.parametrize("preemption", [False, True])

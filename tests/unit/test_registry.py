@@ -113,6 +113,8 @@ def test_the_kinds_of_flow_scheduler_are_those_of_their_papers():
     )
     assert (flow.preemption, firmament.preemption, quincy.preemption) == (False, True, True)
     assert (flow.may_wait, firmament.may_wait, quincy.may_wait) == (False, True, True)
+    margins = [(one.place_margin, one.stay_margin) for one in (flow, firmament, quincy)]
+    assert margins == [(1, 1), (0, 1), (0, 0)]
     spreading = registry.get("firmament").parse_options({"policy": "load_spreading"})
     assert not hasattr(spreading, "may_wait")
 
@@ -161,7 +163,7 @@ def test_an_unknown_option_is_named_and_the_known_ones_listed():
             r"^scheduler kind 'broken': broken_package:UNKNOWN: unknown capability 'flies'; "
             "known: depends_on_timing, evicts, ignores_changes, keeps_pending, measured_when_live, "
             "orders_mapreduce, own_process, plans_whole_queue, preempts, races, "
-            "shares_demand, waits_for_outcome, wants_ends$",
+            "shares_demand, unmodelled, waits_for_outcome, wants_ends$",
         ),
     ],
 )

@@ -266,7 +266,9 @@ def shown(value: Value) -> Callable[[Results], str]:
     """The median of a value over the seeds, to two digits or decimals."""
 
     def text(number: float) -> str:
-        return f"{number:.2f}" if 0.1 <= number < 10 else f"{number:.2g}"
+        if number >= 10:
+            return f"{number:,.0f}"
+        return f"{number:.2f}" if number >= 0.1 else f"{number:.2g}"
 
     return lambda results: median_text(results, value, text)
 

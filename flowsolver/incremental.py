@@ -282,14 +282,15 @@ class IncrementalSolver:
         """As `certify`: balance and slackness at all nodes that the last resolve touched."""
         return self._core.certify(True)
 
-    def certify_changes(self, whole: bool = False) -> native.Certificate:
+    def certify_changes(self, others: int = 0) -> native.Certificate:
         """As `certify`, but from what has changed since the last OPTIMAL resolve, if this method
-        proved that one, too; else, or if `whole`, by `certify`.
+        proved that one, too; else by `certify`.
 
         It says as much as `certify` does, except that sums of costs are compared only by `certify`.
-        The prices that were proved last are kept for it.
+        The prices that were proved last are kept for it. `others`: looks at so many more nodes,
+        others in each call, so that what it relies on is seen again.
         """
-        return self._core.certify_changes(whole)
+        return self._core.certify_changes(others)
 
     def snapshot(self) -> tuple[FlowNetwork, Int64Array, Int64Array]:
         """Copy the live network, numbered densely.

@@ -32,6 +32,8 @@ from schedulers.entry_points import (
     unknown_member,
     wrong_field,
 )
+from schedulers.flow.policies import registry as flow_policies
+from schedulers.flow.policies.registry import PolicySpec
 from schedulers.interface import Capability, Scheduler, SchedulerEnvironment
 from shared_state.errors import AgoraError
 
@@ -132,6 +134,7 @@ location, get = _GROUP.location, _GROUP.get
 @contextmanager
 def registered(locations: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Make kinds of schedulers known to this process, and to those that it starts, in the block.
+    For a flow policy that is a flow scheduler with the policy, of its name.
 
     They are registered as an installed package registers its own: sys.path gets a folder with the
     metadata of an entry point, and where necessary the folder of the file. Both come last, so that
@@ -146,17 +149,22 @@ def registered(locations: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
     Raises:
         AgoraError: A module cannot be found or imported, another module of its name comes first,
-            or the attribute is not a SchedulerSpec, or its kind is already taken.
+            or the attribute is not a SchedulerSpec or PolicySpec, or its kind is already taken.
     """
     before = list(sys.path)
     with TemporaryDirectory(prefix="agora-with-") as folder:
         try:
             points: dict[str, str] = {}
+            policies: dict[str, str] = {}
             kinds = []
             for given in locations:
                 module, attribute = _module_of(given)
                 spec = _load(given, module, attribute)
                 point = f"{module}:{attribute}"
+                if isinstance(spec, PolicySpec):
+                    policies[spec.kind] = point
+                    _write_kind(Path(folder), spec.kind)
+                    point = f"agora_given_{spec.kind}:SPEC"
                 if points.setdefault(spec.kind, point) != point:
                     raise AgoraError(
                         f"--with {given}: kind {spec.kind!r} is also that of {points[spec.kind]}"
@@ -169,7 +177,13 @@ def registered(locations: Sequence[str]) -> Iterator[tuple[str, ...]]:
                 for kind, point in points.items()
                 if kind not in known or location(kind) != point
             }
-            _write_metadata(Path(folder), new)
+            known = set(flow_policies.kinds())
+            new_policies = {
+                kind: point
+                for kind, point in policies.items()
+                if kind not in known or flow_policies.location(kind) != point
+            }
+            _write_metadata(Path(folder), new, new_policies)
             sys.path.append(folder)
             for kind in points:
                 get(kind)
@@ -211,21 +225,36 @@ def _on_path(folder: Path) -> None:
         sys.path.append(str(folder))
 
 
-def _load(location: str, module: str, attribute: str) -> SchedulerSpec:
+def _load(location: str, module: str, attribute: str) -> SchedulerSpec | PolicySpec:
     try:
         spec = getattr(import_module(module), attribute)
     except (Exception, SystemExit) as error:  # whatever somebody else's module raises
         raise AgoraError(f"--with {location}: cannot load it: {cause(error)}") from error
-    if not isinstance(spec, SchedulerSpec):
+    if not isinstance(spec, SchedulerSpec | PolicySpec):
         raise AgoraError(
-            f"--with {location}: expected a SchedulerSpec, got a {type(spec).__name__}"
+            f"--with {location}: expected a SchedulerSpec or a PolicySpec, got a "
+            f"{type(spec).__name__}"
         )
     return spec
 
 
-def _write_metadata(folder: Path, points: dict[str, str]) -> None:
+def _write_kind(folder: Path, policy: str) -> None:
+    """Write a module with the kind that has a policy into a folder."""
+    lines = (
+        "from schedulers.flow.kinds import kind_with_policy",
+        "",
+        f"SPEC = kind_with_policy({policy!r})",
+    )
+    file = folder / f"agora_given_{policy}.py"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _write_metadata(folder: Path, points: dict[str, str], policies: dict[str, str]) -> None:
+    """Write the metadata of a package that registers these kinds and policies."""
     metadata = folder / "agora_given-0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(_METADATA, encoding="utf-8")
-    lines = [f"[{ENTRY_POINTS}]", *(f"{kind} = {point}" for kind, point in points.items())]
+    lines = []
+    for group, named in ((ENTRY_POINTS, points), (flow_policies.ENTRY_POINTS, policies)):
+        lines += [f"[{group}]", *(f"{kind} = {point}" for kind, point in named.items())]
     (metadata / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

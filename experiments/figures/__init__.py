@@ -17,6 +17,7 @@ from experiments.figures.style import in_drawable_letters
 from parsync.metrics import registry
 from parsync.metrics.kinds.conflicts import ConflictMetric
 from parsync.metrics.kinds.delay import DelayMetric
+from parsync.metrics.kinds.preemption import PreemptionMetric
 from parsync.metrics.kinds.quality import PreferenceMetric
 from parsync.metrics.kinds.regret import BATCHES_PER_RUN
 from parsync.metrics.metric import OverTime
@@ -107,6 +108,7 @@ FIGURES: tuple[FigureSpec, ...] = (
         "claims are left out.",
     ),
     _over_time("preferred_over_time", PreferenceMetric.plots[0]),
+    _over_time("evictions_over_time", PreemptionMetric.plots[0]),
     FigureSpec(
         "backlog_over_time",
         "Tasks waiting over time",

@@ -90,5 +90,8 @@ def _of_example(policy: str, wanted: Wanted, rounds: str | None) -> tuple[Record
     kept = recording.rounds[wanted.first : wanted.end]
     if not kept:
         raise AgoraError(f"--rounds {rounds}: the example has {len(recording.rounds)} rounds")
-    what = "four machines of one slot in two racks, two jobs of three and two tasks, preemption"
+    what = (
+        "four machines of one slot and 1,000 Mbit/s in two racks, two jobs of three and two tasks "
+        "of 200 and 400 Mbit/s, under preemption"
+    )
     return replace(recording, rounds=kept), About(what, f"policy {policy}")

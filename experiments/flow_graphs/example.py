@@ -26,7 +26,8 @@ from shared_state.view import ClusterView
 
 SECOND_US = 1_000_000
 JOB = np.array([0, 0, 0, 1, 1])  # two jobs of three and two tasks
-MACHINES = 4  # of one slot, in racks of two
+MBPS = np.array([200, 400])  # that tasks of each job ask for
+MACHINES, MACHINE_MBPS = 4, 1000  # of one slot, in racks of two
 
 
 def example(policy: str) -> Recording:
@@ -42,11 +43,11 @@ def example(policy: str) -> Recording:
     except ValueError as error:
         raise AgoraError(f"--example {policy}: it has options that must be set") from error
     cell = CellSpec(
-        ("slots",),
-        np.ones((MACHINES, 1), np.int64),
+        ("slots", "net_mbps"),
+        np.tile(np.array([1, MACHINE_MBPS]), (MACHINES, 1)),
         np.repeat(np.arange(2, dtype=np.int32), 2),
         np.zeros(MACHINES, np.int64),
-        np.full(1, 1000, np.int64),
+        np.full(2, 1000, np.int64),
     )
     partitioning = Partitioning.by_topology(cell, 1)
     environment = SchedulerEnvironment("example", cell, partitioning.offsets, _catalog())
@@ -119,7 +120,7 @@ class _World:
         tasks = TaskBatch(
             new,
             JOB[new],
-            np.ones((n, 1), np.int64),
+            np.stack([np.ones(n, np.int64), MBPS[JOB[new]]], axis=1),
             np.zeros(n, np.int32),
             np.full(n, now_us),
             (new + 1).astype(np.int32),

@@ -375,6 +375,7 @@ class _RoundOnPage:
             "at_us": its.at_us,
             "cost": graph.total_cost,
             "proved": graph.proved,
+            "unrouted": len(graph.unrouted),
             "placed": its.placed,
             "waiting": its.waiting,
             "changed": self.changed,

@@ -37,7 +37,8 @@ class Way:
             it is one with the fewest.
         free: The cheapest path that begins so and has room all along; empty if none has.
         rent: What the full arcs of the path are worth to the tasks that have them, by the dual
-            prices: cost + rent is no less than what the task's own way costs with its rent.
+            prices: cost + rent is no less than what the task's own way costs with its rent. None if
+            the flow is not proved optimal.
         extra: What the round would cost more if the task began so, with all others moved as
             cheaply as possible. None: no flow takes it there.
         steps: How the flow would change then, in order, from the task's first arc on.
@@ -47,7 +48,7 @@ class Way:
     cost: int
     full: tuple[int, ...]
     free: tuple[int, ...]
-    rent: int
+    rent: int | None
     extra: int | None
     steps: tuple[Step, ...]
 
@@ -58,9 +59,9 @@ class TaskWays:
 
     Attributes:
         node: The task's row in the columns of nodes.
-        taken: The arcs from the task to the sink that carry its unit. Where units of several tasks
-            pass an aggregator, one of the possible ways to tell them apart. Empty if the flow of an
-            unfinished round does not take the task to the sink.
+        taken: The arcs from the task that carry its unit, mostly to the sink. Where units of
+            several tasks pass an aggregator, one of the possible ways to tell them apart. Empty if
+            the flow of an unfinished round takes it nowhere.
         cost, rent: Of them, as of a Way.
         others: The other ways.
     """
@@ -68,7 +69,7 @@ class TaskWays:
     node: int
     taken: tuple[int, ...]
     cost: int
-    rent: int
+    rent: int | None
     others: tuple[Way, ...]
 
 
@@ -89,6 +90,7 @@ class Ways:
         self._capacity: list[int] = graph.capacity.tolist()
         self._cost: list[int] = graph.cost.tolist()
         self._flow: list[int] = graph.flow.tolist()
+        self._supply: list[int] = graph.supply.tolist()
         self._potential: list[int] = graph.potential.tolist()
         self._kind: list[int] = graph.kind.tolist()
         self._number: list[int] = graph.number.tolist()
@@ -127,30 +129,32 @@ class Ways:
     # --- the flow as paths -----------------------------------------------------------------------
 
     def _paths(self) -> dict[int, tuple[int, ...]]:
-        """A path to the sink for each task, as the flow has them."""
-        left = list(self._flow)
+        """A path for each task, as the flow has them."""
+        left, ends = list(self._flow), [max(0, -supply) for supply in self._supply]
         tasks = [node for node, kind in enumerate(self._kind) if kind == NodeKind.TASK]
         paths: dict[int, tuple[int, ...]] = {}
         for wanted in (True, False):  # first those that shall go to a certain machine
             for node in tasks:
                 if node in paths or (wanted and node not in self._preferred):
                     continue
-                path = self._path(node, left, self._preferred.get(node) if wanted else None)
+                machine = self._preferred.get(node) if wanted else None
+                path = self._path(node, left, ends, machine)
                 if path is not None:
                     paths[node] = path
+                    ends[self._head[path[-1]]] -= 1
                     for arc in path:
                         left[arc] -= 1
         return paths
 
-    def _path(self, node: int, left: Sequence[int], machine: int | None) -> tuple[int, ...] | None:
-        """A path of flow that is left, through this machine if one is named."""
+    def _path(
+        self, node: int, left: Sequence[int], ends: Sequence[int], machine: int | None
+    ) -> tuple[int, ...] | None:
+        """A path of flow that is left to where units end, through this machine if one is named."""
         stack: list[tuple[int, tuple[int, ...], bool]] = [(node, (), machine is None)]
         while stack:
             here, path, is_met = stack.pop()
-            if here == self._sink:
-                if is_met:
-                    return path
-                continue
+            if ends[here] > 0 and is_met:
+                return path
             met = is_met or (self._kind[here] == NodeKind.MACHINE and self._number[here] == machine)
             stack += [
                 (self._head[arc], (*path, arc), met)
@@ -196,7 +200,9 @@ class Ways:
     def _cost_of(self, path: Iterable[int]) -> int:
         return sum(self._cost[arc] for arc in path)
 
-    def _rent_of(self, path: Iterable[int]) -> int:
+    def _rent_of(self, path: Iterable[int]) -> int | None:
+        if not self._proved:
+            return None
         return sum(max(0, -self._reduced_cost(arc)) for arc in path)
 
     def _reduced_cost(self, arc: int) -> int:

@@ -37,6 +37,7 @@ class Teller:
         self._tail: list[int] = its.graph.tail.tolist()
         self._head: list[int] = its.graph.head.tolist()
         self._cost: list[int] = its.graph.cost.tolist()
+        self._unrouted = frozenset(its.graph.unrouted.tolist())
         self._flow: list[int] = its.graph.flow.tolist()
         self._capacity: list[int] = its.graph.capacity.tolist()
 
@@ -59,6 +60,9 @@ class Teller:
         """What the round does with the task of this node."""
         facts, name = self._its.tasks[row], self._graph.name[row]
         leads_to = self.machine_of(self._its.ways[row]) if row in self._its.ways else None
+        if facts.task in self._unrouted:
+            stays = "waits" if facts.machine is None else f"runs on M{facts.machine}"
+            return f"{name} still {stays}: the round ended before the solver had routed it"
         if facts.machine is not None:
             here = f"{name} runs on M{facts.machine}"
             if facts.evicted and leads_to not in (None, f"M{facts.machine}"):
@@ -76,9 +80,9 @@ class Teller:
 
     def why(self, row: int) -> list[str]:
         """The reasons, a sentence each."""
-        ways, facts, name = self._its.ways[row], self._its.tasks[row], self._graph.name[row]
-        if not ways.taken:
-            return [f"The solver was stopped before it had routed {name}: it keeps its state."]
+        ways, facts = self._its.ways[row], self._its.tasks[row]
+        if facts.task in self._unrouted or not ways.taken:
+            return ["The round's budget was used up. The task keeps its state for the next round."]
         reasons = [f"Its way {self._path(ways.taken)} costs {self._sum(ways.taken)}."]
         leads_to = self.machine_of(ways)
         if facts.claimed is not None and leads_to not in (None, f"M{facts.claimed}"):

@@ -261,10 +261,12 @@ Certificate IncrementalSolver::certify() const {
   return flowsolver::certify(net(), flow_, potential(), cost_, network_.arc_alive());
 }
 
-// Checks an arc of the list, and fetches one further on: arcs are scattered in memory.
+// Checks an arc of the list, and fetches one further on: arcs are scattered in memory. `known`: a
+// node and its price, which is not asked for again.
 void IncrementalSolver::check_arc_ahead(std::span<const ArcId> arcs, std::size_t at,
+                                        std::pair<NodeId, std::int64_t> known,
                                         Certificate& certificate) const {
-  constexpr std::size_t kAhead = 16;
+  constexpr std::size_t kAhead = 16, kSoon = 8;
   if (at + kAhead < arcs.size()) {
     const ArcId next = arcs[at + kAhead];
     __builtin_prefetch(&net().tail[next]);
@@ -273,9 +275,31 @@ void IncrementalSolver::check_arc_ahead(std::span<const ArcId> arcs, std::size_t
     __builtin_prefetch(&net().cost[next]);
     __builtin_prefetch(&flow_[next]);
   }
+  if (at + kSoon < arcs.size()) engine_->fetch_price(net().head[arcs[at + kSoon]]);
   const ArcId a = arcs[at];
-  check_arc(net(), a, flow_[a], engine_->price(net().tail[a]), engine_->price(net().head[a]),
-            certificate);
+  const auto price = [&](NodeId v) { return v == known.first ? known.second : engine_->price(v); };
+  check_arc(net(), a, flow_[a], price(net().tail[a]), price(net().head[a]), certificate);
+}
+
+// Checks the arcs of these nodes, and the balance there. `arcs`: those of the first node from `at`
+// on, those of each up to its `end`.
+void IncrementalSolver::check_nodes(std::span<const NodeId> nodes, std::span<const std::size_t> end,
+                                    std::span<const ArcId> arcs, std::size_t at,
+                                    Certificate& certificate) const {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const NodeId v = nodes[i];
+    const std::pair<NodeId, std::int64_t> known{v, engine_->price(v)};
+    __int128 outflow = 0;
+    for (; at < end[i]; ++at) {
+      check_arc_ahead(arcs, at, known, certificate);
+      const ArcId a = arcs[at];
+      const NodeId tail = net().tail[a], head = net().head[a];
+      if (tail != head) outflow += tail == v ? flow_[a] : -flow_[a];
+    }
+    ++certificate.nodes_checked;
+    // the root balances if all other nodes do
+    certificate.balance_violations += v != root_ && outflow != net().supply[v];
+  }
 }
 
 Certificate IncrementalSolver::certify_touched() const {
@@ -290,7 +314,6 @@ Certificate IncrementalSolver::certify_touched() const {
   }
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  // the root balances if all other nodes do
   std::erase_if(nodes, [this](NodeId v) { return network_.node_alive()[v] == 0 || v == root_; });
   std::vector<ArcId> arcs;
   std::vector<std::size_t> end;  // of the arcs at each node
@@ -298,31 +321,19 @@ Certificate IncrementalSolver::certify_touched() const {
     engine_->incident_arcs({&v, 1}, arcs);
     end.push_back(arcs.size());
   }
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const NodeId v = nodes[i];
-    __int128 outflow = 0;
-    for (; at < end[i]; ++at) {
-      check_arc_ahead(arcs, at, certificate);
-      const ArcId a = arcs[at];
-      const NodeId tail = net().tail[a], head = net().head[a];
-      if (tail != head) outflow += tail == v ? flow_[a] : -flow_[a];
-    }
-    ++certificate.nodes_checked;
-    certificate.balance_violations += outflow != net().supply[v];
-  }
+  check_nodes(nodes, end, arcs, 0, certificate);
   return certificate;
 }
 
-Certificate IncrementalSolver::certify_changes(bool whole) {
-  if (proof_.proved() && !whole) return proof_.certificate();
+Certificate IncrementalSolver::certify_changes(std::size_t others) {
+  if (proof_.proved()) return proof_.certificate();
   const bool continues = proof_.continues() && !lowered_.any() && engine_ != nullptr;
-  const Certificate certificate = continues && !whole ? certify_from_last() : certify();
+  const Certificate certificate = continues ? certify_from_last(others) : certify();
   if (engine_ == nullptr || !engine_->local()) return certificate;
   if (continues) {
     for (NodeId v : proof_.nodes()) note_proved_price(v);
     for (NodeId v : repriced_) note_proved_price(v);
-  } else if (!proof_.proved()) {
+  } else {
     for (NodeId v = 0; v < net().num_nodes(); ++v) note_proved_price(v);
   }
   proof_.conclude(certificate);
@@ -335,7 +346,7 @@ void IncrementalSolver::note_proved_price(NodeId v) {
 }
 
 // Precondition: there is an engine, and the last answer but one was proved.
-Certificate IncrementalSolver::certify_from_last() const {
+Certificate IncrementalSolver::certify_from_last(std::size_t others) {
   enum Look : std::uint8_t { kNoArcs, kBound, kAll };
   std::vector<Look> look(net().num_nodes(), kNoArcs);
   std::vector<NodeId> nodes, implied;
@@ -346,6 +357,10 @@ Certificate IncrementalSolver::certify_from_last() const {
   };
   for (NodeId v : touched_) look_at(v, kBound);
   for (NodeId v : proof_.nodes()) look_at(v, kBound);
+  for (std::size_t i = 0; i < std::min(others, look.size()); ++i) {
+    if (next_other_ >= look.size()) next_other_ = 0;
+    look_at(next_other_++, kBound);
+  }
   for (NodeId v : repriced_) {
     if (network_.node_alive()[v] == 0) continue;
     const std::int64_t before = proof_.price_before(v), now = engine_->price(v);
@@ -374,20 +389,8 @@ Certificate IncrementalSolver::certify_from_last() const {
   }
   Certificate certificate;
   certificate.costs_agree = true;
-  for (std::size_t at = 0; at < changed; ++at) check_arc_ahead(arcs, at, certificate);
-  std::size_t at = changed;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const NodeId v = nodes[i];
-    __int128 outflow = 0;
-    for (; at < end[i]; ++at) {
-      check_arc_ahead(arcs, at, certificate);
-      const NodeId tail = net().tail[arcs[at]];
-      if (tail != net().head[arcs[at]]) outflow += tail == v ? flow_[arcs[at]] : -flow_[arcs[at]];
-    }
-    ++certificate.nodes_checked;
-    // the root balances if all other nodes do
-    certificate.balance_violations += v != root_ && outflow != net().supply[v];
-  }
+  for (std::size_t at = 0; at < changed; ++at) check_arc_ahead(arcs, at, {kNone, 0}, certificate);
+  check_nodes(nodes, end, arcs, changed, certificate);
   return certificate;
 }
 

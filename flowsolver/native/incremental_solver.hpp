@@ -233,13 +233,14 @@ class IncrementalSolver {
   Certificate certify() const;
   Certificate certify_touched() const;
   // Precondition: solved(). Proves the whole state, as `certify` does, but from what changed since
-  // the last answer if that was proved in this way, too (else by `certify`, which `whole` demands).
+  // the last answer if that was proved in this way, too (else by `certify`). `others`: looks at so
+  // many more nodes, in turn, so that nothing is taken for granted for ever.
   //
   // Prices enter each condition of optimality with one sign, so that the arcs which no change has
   // made worse need no look: where a price rose, those into the node that carry no flow; where one
   // fell, those out of it that carry none. A round that makes everybody's waiting dearer is proved
   // without a look at the arcs over which nobody waits.
-  Certificate certify_changes(bool whole);
+  Certificate certify_changes(std::size_t others);
 
  private:
   static constexpr int kMaxBudgetStops = 8;
@@ -279,8 +280,11 @@ class IncrementalSolver {
   void adopt_flow();
   void adopt_cold(Solution solution, const LiveNetwork* live);
   void note_touched();
-  void check_arc_ahead(std::span<const ArcId> arcs, std::size_t at, Certificate& certificate) const;
-  Certificate certify_from_last() const;
+  void check_arc_ahead(std::span<const ArcId> arcs, std::size_t at,
+                       std::pair<NodeId, std::int64_t> known, Certificate& certificate) const;
+  void check_nodes(std::span<const NodeId> nodes, std::span<const std::size_t> end,
+                   std::span<const ArcId> arcs, std::size_t at, Certificate& certificate) const;
+  Certificate certify_from_last(std::size_t others);
   void note_proved_price(NodeId v);
   void end_round();
 
@@ -317,6 +321,7 @@ class IncrementalSolver {
   // else: nodes at touched arcs, and repriced nodes; may repeat
   std::vector<NodeId> touched_, repriced_;
   ProofOfRounds proof_;
+  NodeId next_other_ = 0;  // of certify_changes
   MakeEngine make_engine_;
   SolveCold solve_cold_;
   bool always_cold_;

@@ -736,11 +736,11 @@ class Solver {
     nb::gil_scoped_release release;
     return touched_only ? solver_.certify_touched() : solver_.certify();
   }
-  Certificate certify_changes(bool whole) {
+  Certificate certify_changes(std::size_t others) {
     const Busy busy(busy_);
     need_solved();
     nb::gil_scoped_release release;
-    return solver_.certify_changes(whole);
+    return solver_.certify_changes(others);
   }
   std::int64_t num_nodes() { return static_cast<std::int64_t>(core().num_live_nodes()); }
   std::int64_t num_arcs() { return static_cast<std::int64_t>(core().num_live_arcs()); }

@@ -307,6 +307,7 @@ class RaceEngine final : public WarmStartState {
   void implicitly_priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
     synced_racer_->engine->implicitly_priced_by(v, nodes);
   }
+  void fetch_price(NodeId v) const override { synced_racer_->engine->fetch_price(v); }
   bool is_implicitly_priced(NodeId v) const override {
     return synced_racer_->engine->is_implicitly_priced(v);
   }

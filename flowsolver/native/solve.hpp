@@ -112,6 +112,8 @@ class Engine {
   virtual void begin_round() = 0;
   // Appends nodes whose price follows from v's price and which are not among the repriced ones.
   virtual void implicitly_priced_by(NodeId, std::vector<NodeId>&) const {}
+  // v's price, unless it follows from that of another node, will be asked for soon.
+  virtual void fetch_price(NodeId) const {}
   // Whether v's price follows from that of another node.
   virtual bool is_implicitly_priced(NodeId) const { return false; }
   // Appends the arcs that may violate optimality when v's price rises: those out of v, and those
@@ -169,6 +171,7 @@ class ForwardingEngine : public Engine {
   void implicitly_priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
     inner_->implicitly_priced_by(v, nodes);
   }
+  void fetch_price(NodeId v) const override { inner_->fetch_price(v); }
   bool is_implicitly_priced(NodeId v) const override { return inner_->is_implicitly_priced(v); }
   void arcs_bound_by(NodeId v, std::vector<ArcId>& arcs) const override {
     inner_->arcs_bound_by(v, arcs);

@@ -71,7 +71,7 @@ class Aggregators:
     Attributes:
         node: int64[A], the node of each aggregator, or NO_NODE.
         inner: The arcs out of those that exist.
-        costs_follow_load: Whether the costs of arcs into machines do.
+        follow_load: Whether costs or capacities of arcs into machines depend on more than room.
 
     Args:
         graph: The solver's graph.
@@ -87,7 +87,10 @@ class Aggregators:
         self._machine_arcs = machine_arcs
         self._policy = policy
         self._machines = machines
-        self.costs_follow_load = policy.overrides("machine_arc_cost")
+        self._costs_follow_load = policy.overrides("machine_arc_cost")
+        # A machine's room stays the same when a task of the scheduler's own begins or ends there
+        # under preemption, or when another request is typical; what is used does not.
+        self.follow_load = self._costs_follow_load or policy.overrides("machine_arc_capacity")
         self._arcs_change = policy.overrides("stale_aggregators")
         self.node = np.full(policy.aggregators, NO_NODE, np.int64)
         self.inner = _none()
@@ -119,7 +122,7 @@ class Aggregators:
         if self._arcs_change:
             entry = entry[self.inner.is_open[entry]]
         capacity = self._capacity_into_machines(entry, load)
-        if self.costs_follow_load:
+        if self._costs_follow_load:
             self._set(entry, capacity, self._cost_into_machines(entry, load))
             return
         differs = capacity != self.inner.capacity[entry]
@@ -304,7 +307,7 @@ class Aggregators:
         capacity, cost = arcs.capacity[arc], arcs.cost[arc]
         into = np.flatnonzero(arcs.head[arc] >= 0)
         capacity[into] = self._capacity_into_machines(row[into], load)
-        if self.costs_follow_load:
+        if self._costs_follow_load:
             cost[into] = self._cost_into_machines(row[into], load)
         self._set(row, capacity, cost)
 
@@ -329,7 +332,7 @@ class Aggregators:
         )
         into = before + np.flatnonzero(head >= 0)
         self.inner.capacity[into] = self._capacity_into_machines(into, load)
-        if self.costs_follow_load:
+        if self._costs_follow_load:
             self.inner.cost[into] = self._cost_into_machines(into, load)
         tail_node, inner = self.node[tail], before + np.arange(len(tail))
         replaced = np.zeros(len(tail), bool)

@@ -114,8 +114,12 @@ class GraphNodes(NamedTuple):
     Attributes:
         policy: Names the aggregators.
         scale: By what the policy's costs are multiplied, so that prices of slots fit below them.
+        risen: What all paths cost more in the solver's graph than they do (the module's docstring):
+            on running arcs, on the arcs from `placement` to `machine`, and on those of the U_j and
+            of W to the sink.
         sink: Of all flow.
-        machine: int64[M], where running tasks enter machines, and placements without a price.
+        machine: int64[M], where running tasks enter machines.
+        placement: int64[M], where placements enter; the same, if nothing rises.
         entrance: int64[M], where placements enter that pay for their slots; mostly the same.
         aggregator: int64[A], NO_NODE for those that are not in the graph.
         patience: int64[0] or int64[1], where tasks wait for a place that they prefer.
@@ -123,8 +127,10 @@ class GraphNodes(NamedTuple):
 
     policy: Policy
     scale: int
+    risen: int
     sink: int
     machine: Int64
+    placement: Int64
     entrance: Int64
     aggregator: Int64
     patience: Int64
@@ -138,6 +144,7 @@ class FlowGraph:
         solver: Its solver.
         tasks: How many have a node in it.
         joined: How many of them joined in the current round.
+        load: Of machines, in the current round; None before the first.
         reached: None unless the last solve ended early. Then, by row of the task table, where the
             flow takes tasks so far: a machine row, UNSCHEDULED, or UNROUTED; int64[C].
         unrouted: How many tasks are UNROUTED.
@@ -184,12 +191,8 @@ class FlowGraph:
         self._arcs_change = policy.overrides("stale_aggregators")
         self._tasks_change = policy.overrides("stale_tasks")
         self._observations = Observations()
-        # Under preemption a machine's room stays the same when a task of the scheduler's own begins
-        # or ends there; what is used does not.
-        self._follows_load = self._aggregators.costs_follow_load or (
-            preemption and policy.overrides("machine_arc_capacity")
-        )
         self._joined_before = np.zeros(0, bool)  # by task id, if the arcs of tasks change
+        self.load: MachineLoad | None = None
         self._quantum = 0
         self._risen = 0  # what all tasks pay more in the last round, as running ones pay no less
         self._patience = PatienceArcs(self.arcs, self._sink, policy)
@@ -213,6 +216,7 @@ class FlowGraph:
         """
         self.arcs.added = self.arcs.altered = 0
         self._quantum = now_us // self._policy.wait_price.quantum_us
+        self.load = load
         if observed is not None:
             self._policy.observe(observed, now_us)
             self._aggregators.grow()
@@ -221,7 +225,7 @@ class FlowGraph:
             self.tasks -= len(removed)
             self.solver.remove_nodes(removed)
         machine = self._machine_arcs.set_load(load, slots)
-        if self._follows_load:
+        if self._aggregators.follow_load:
             machine = self._observations.changed(load, observed, table)
         self._aggregators.set_load(machine, load)
         progress_price = self._policy.progress_price
@@ -313,36 +317,39 @@ class FlowGraph:
 
     def certificate(self, whole: bool) -> Certificate:
         """Whether the last solve is proved optimal: everywhere, or where it touched the graph."""
-        if self._preemption:
-            return self.solver.certify_changes(whole)
         return self.solver.certify() if whole else self.solver.certify_touched()
 
-    def stays(self, table: TaskTable, row: Int64) -> NDArray[np.bool_]:
-        """Whether the flow lets each of these running tasks (rows, int64[n]) run on: bool[n]."""
-        stays: NDArray[np.bool_] = self.arcs.next_hop(row) == table.running_arc[row]
-        return stays
+    def certificate_of_changes(self, rounds: int) -> Certificate:
+        """The same from what has changed since the last round; all that has not is looked at once
+        in so many rounds."""
+        return self.solver.certify_changes(-(-self.solver.num_nodes // rounds))
+
+    def running(self, table: TaskTable) -> tuple[Int64, Int64]:
+        """What the flow does with running tasks: the rows of those that it moves, and how many
+        others stay on each machine, int64[M]."""
+        return self.arcs.running(table, self._machines)
 
     def placements(
         self,
         table: TaskTable,
         row: Int64,
         head: Int64,
-        staying: Int64,
+        staying: Int64 | None,
         view: ClusterView,
         stream: int,
     ) -> Int64:
         """Place tasks whose flow goes to these machines and aggregators first, int64[n] each.
 
-        All tasks whose flow goes to machines must be among them, except running ones that stay on
-        these machines (staying: int64[s]).
+        All tasks whose flow goes to machines must be among them, except running ones that stay, as
+        many on each machine as `staying` says (int64[M]; None: none).
 
         Returns:
             int64[n], machine rows. Where paths of the same cost lead to several machines, the
             emptiest in the view; of equals one drawn at random.
         """
         room = self._machine_arcs.room
-        if len(staying):
-            room = room - np.bincount(staying, minlength=len(room))
+        if staying is not None:
+            room = room - staying
         _, arcs = self.arcs.arcs_of(row)
         _, chosen = flow_placements(
             view,
@@ -363,6 +370,14 @@ class FlowGraph:
         scale = 1 if self._pricing is None else self._pricing.scale
         return (machine - sink) // scale, 0
 
+    def may_be_placed(self, table: TaskTable, row: Int64, placed: Int64) -> NDArray[np.bool_]:
+        """Which of these waiting tasks may be placed beside the flow's (rows, int64[n] and
+        int64[p]), because enough tasks of their groups are left waiting: bool[n]."""
+        if not self._groups.has_bounds:
+            return np.ones(len(row), bool)
+        unplaced = np.setdiff1d(table.waiting(), placed, assume_unique=True)
+        return self._groups.leave_enough(table, row, unplaced)
+
     def placement_value(
         self, cost: Int64, preferred: NDArray[np.bool_], machine: Int64, free: Int64
     ) -> Int64:
@@ -376,12 +391,14 @@ class FlowGraph:
 
     @property
     def nodes(self) -> GraphNodes:
-        """The nodes that are not those of single tasks and jobs, which the task table has."""
+        """The nodes that are not those of single tasks and groups, which the task table has."""
         return GraphNodes(
             self._policy,
             1 if self._pricing is None else self._pricing.scale,
+            self._machine_arcs.risen,
             self._sink,
             self._machine_arcs.node,
+            self._machine_arcs.unpriced,
             self._machine_arcs.entrance_of_priced,
             self._aggregators.node,
             self._patience.node,

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
+from pydantic import create_model
+
 from flowsolver.choices import AlgorithmChoice
 from schedulers.decision_clock import Counted
 from schedulers.flow.options import Algorithms, FlowOptions, options_with_policy, wait_price
@@ -116,6 +118,13 @@ def _kind(
         further_capabilities=further_capabilities,
         options_for=options_with_policy,
     )
+
+
+def kind_with_policy(policy: str) -> SchedulerSpec:
+    """A kind of flow scheduler that has this policy unless its options name another, and its
+    name."""
+    options = create_model("FlowOptions", __base__=FlowOptions, policy=(str, policy))
+    return _kind(policy, options)
 
 
 FLOW = _kind("flow", FlowOptions)

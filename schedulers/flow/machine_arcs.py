@@ -235,6 +235,8 @@ class MachineArcs:
 
     Attributes:
         node: int64[M], where running tasks enter, and placements for which nothing rises.
+        unpriced: int64[M], where placements without a price enter.
+        risen: What placements cost more than at first (raise_placements).
         entrance_of_preferred: int64[M], where tasks enter machines that they prefer.
         room: int64[M], how many units may flow through each machine.
         replaces_inner: Whether the priced arcs are arcs out of aggregators, in place of those that
@@ -269,14 +271,14 @@ class MachineArcs:
             and not pricing.policy.overrides("machine_arc_cost")
         )
         self.node = graph.add_nodes(machines)
-        self._risen = 0
+        self.risen = 0
         self._raised = np.zeros(0, np.int64)  # the arcs that cost more with time
         placed = self.node
         if progress:
             placed = graph.add_nodes(machines)
             unbounded, free = np.full(machines, UNBOUNDED), np.zeros(machines, np.int64)
             self._raised = graph.add_arcs(placed, self.node, unbounded, free)
-        self._entrance = self.entrance_of_preferred = self._unpriced = placed
+        self._entrance = self.entrance_of_preferred = self.unpriced = placed
         self.room = zero = np.zeros(machines, np.int64)
         self._to_sink = np.zeros(0, np.int64)
         self.slots = None
@@ -299,9 +301,9 @@ class MachineArcs:
         All paths into a machine but those of the tasks that run on it lead over one arc, so that
         their common price is one cost per machine, and not one per task.
         """
-        if cost == self._risen or len(self._raised) == 0:
+        if cost == self.risen or len(self._raised) == 0:
             return
-        self._risen = cost
+        self.risen = cost
         self._graph.solver.set_cost(self._raised, np.full(len(self._raised), cost))
         self._graph.altered += len(self._raised)
 
@@ -324,10 +326,10 @@ class MachineArcs:
     def entrance(self, machine: Int64, is_elsewhere: NDArray[np.bool_]) -> Int64:
         """The nodes through which placements enter these machines: int64[k]. Both arguments have
         k entries; the second as in is_priced()."""
-        if self._entrance is self._unpriced:
-            return self._unpriced[machine]
+        if self._entrance is self.unpriced:
+            return self.unpriced[machine]
         priced = self.is_priced(is_elsewhere)
-        return np.where(priced, self._entrance[machine], self._unpriced[machine])
+        return np.where(priced, self._entrance[machine], self.unpriced[machine])
 
     def open(self, machine: Int64, tail: Int64, inner: Int64) -> None:
         """Let placements elsewhere enter these machines from these nodes, over priced arcs that
@@ -363,7 +365,7 @@ class MachineArcs:
         less with one more slot there, not counting the price of that slot.
         """
         potential = self._graph.solver.potential()
-        machine = potential[self._entrance] - self._risen
+        machine = potential[self._entrance] - self.risen
         if self.slots is not None:
             machine = machine - self.slots.next_costs()
             if self._entrance is not self.node:

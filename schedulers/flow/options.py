@@ -22,6 +22,7 @@ from schedulers.flow.policies import registry
 from schedulers.flow.policies.interface import TimePrice
 from schedulers.interface import Capability
 from schedulers.prices.registry import PriceOptions
+from shared_state.errors import AgoraError
 
 
 def _parsed(given: Any) -> tuple[AlgorithmChoice, ...]:
@@ -152,11 +153,31 @@ def options_with_policy(of_kind: type[FlowOptions], given: Mapping[str, Any]) ->
     name = given.get("policy", of_kind.model_fields["policy"].default)
     if not isinstance(name, str):
         return of_kind  # which refuses it
-    return _joined(of_kind, registry.get(name).options)
+    return joined_options(of_kind, name, registry.get(name).options)
 
 
 @lru_cache(maxsize=256)
-def _joined(of_kind: type[FlowOptions], of_policy: type[BaseModel]) -> type[FlowOptions]:
+def joined_options(
+    of_kind: type[FlowOptions], policy: str, of_policy: type[BaseModel]
+) -> type[FlowOptions]:
+    """The model of a kind's options with those of a policy of this name.
+
+    Raises:
+        AgoraError: Something in the policy's model has the name of something in the kind's, which
+            would replace it.
+    """
+    theirs = set(dir(of_policy)) | set(of_policy.model_fields)
+    ours = set(dir(of_kind)) | set(of_kind.model_fields)
+    shared = sorted(
+        name
+        for name in (theirs & ours) - set(dir(BaseModel))
+        if not name.startswith(("__", "_abc"))
+    )
+    if shared:
+        raise AgoraError(
+            f"flow policy {policy!r}: its options have {shared[0]!r}, as all flow schedulers do; "
+            f"give it another name"
+        )
     bases: Any = (of_kind, of_policy)
     changed: Any = {
         name: (field.annotation, FieldInfo.merge_field_infos(field, default=default))

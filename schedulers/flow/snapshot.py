@@ -3,13 +3,13 @@ after a round. Taking it changes nothing in the graph."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schedulers.flow.graph import FlowGraph
+from schedulers.flow.graph import UNROUTED, FlowGraph
 from schedulers.flow.solver_graph import NO_NODE, TaskNodeState, TaskTable
 from shared_state.tasks import Int64
 
@@ -33,18 +33,21 @@ class GraphSnapshot:
         number: int64[n], which node of its kind: the task's id, the aggregator's number, the
             machine's row (also of entrances), the number of the group that waits there.
         name: Of each node, n of them: T17, M3, S, or what the policy calls its aggregators.
-        supply: int64[n], how many units begin there, negative where they end.
+        supply: int64[n], how many units begin there, negative where they end: at the sink, and at
+            U_j as many as have to wait there (Policy.waiting_bounds).
         potential: int64[n], the dual prices. The reduced cost of an arc, cost - potential[tail] +
             potential[head], is >= 0 where flow < capacity, and <= 0 where flow > 0.
         arc: int64[m], the solver's ids. An arc keeps its id as long as it stays in the graph.
         tail, head: int64[m], rows of the columns of nodes.
-        capacity, cost, flow: int64[m].
+        capacity, flow: int64[m].
+        cost: int64[m], as the policy has it, times cost_scale.
         cost_scale: By what the policy's costs are multiplied in `cost`.
-        total_cost: Of the flow, as the solver has it.
-        proved: Whether the flow was proved optimal; None if the solver has not finished, and there
-            is nothing to prove.
+        total_cost: Of the flow.
+        proved: Whether the flow was proved optimal; None if the round ended before the solver had
+            finished. Its flow need not balance then, and its prices prove nothing.
         waiting, running: int64, the ids of the tasks in the graph, ascending.
         machine: int64[running], where they run.
+        unrouted: int64, the ids of those tasks that the flow of an unfinished round takes nowhere.
     """
 
     kind: NDArray[np.int8]
@@ -64,10 +67,12 @@ class GraphSnapshot:
     waiting: Int64
     running: Int64
     machine: Int64
+    unrouted: Int64
 
 
 def snapshot(graph: FlowGraph, table: TaskTable) -> GraphSnapshot:
-    """Copy the graph, after its solve and before its next update, and prove its flow optimal.
+    """Copy the graph, after its solve and before its next update, and prove its flow optimal if the
+    solve ended. What only saves the solver work is left out: see _as_drawn.
 
     Args:
         graph: The graph.
@@ -77,7 +82,7 @@ def snapshot(graph: FlowGraph, table: TaskTable) -> GraphSnapshot:
     nodes = graph.nodes
     row_of = np.full(int(node.max(initial=0)) + 1, -1, np.int64)
     row_of[node] = np.arange(len(node))
-    kind = np.full(len(node), NodeKind.UNSCHEDULED, np.int8)
+    kind = np.zeros(len(node), np.int8)
     number = np.zeros(len(node), np.int64)
 
     def are(which: NodeKind, ids: Int64, numbers: Int64) -> None:
@@ -92,39 +97,83 @@ def snapshot(graph: FlowGraph, table: TaskTable) -> GraphSnapshot:
     are(NodeKind.MACHINE, nodes.machine, machines)  # where they are the same
     are(NodeKind.AGGREGATOR, nodes.aggregator[aggregators], aggregators)
     are(NodeKind.PATIENCE, nodes.patience, np.zeros(len(nodes.patience), np.int64))
+    group, group_node, *_ = table.open_groups()
+    are(NodeKind.UNSCHEDULED, group_node, group)
     are(NodeKind.TASK, table.node[in_graph], table.task[in_graph])
-
-    tail, head = network.tail, network.head
-    group = np.zeros(len(node), np.int64)
-    group[row_of[table.node[in_graph]]] = nodes.policy.waiting_group(table.batch(in_graph))
-    waits = (kind[tail] == NodeKind.TASK) & (kind[head] == NodeKind.UNSCHEDULED)
-    number[head[waits]] = group[tail[waits]]
 
     runs = in_graph[table.node_state[in_graph] == TaskNodeState.RUNNING]
     runs = runs[np.argsort(table.task[runs])]
     waiting = table.task[table.node_state == TaskNodeState.WAITING]
-    reached = graph.solver.flow_reached()
-    return GraphSnapshot(
+    unrouted, proved = np.zeros(0, np.int64), None
+    if graph.reached is None:
+        proved = graph.solver.certify().ok
+    else:
+        unrouted = np.sort(table.task[in_graph[graph.reached[in_graph] == UNROUTED]])
+    whole = GraphSnapshot(
         kind=kind,
         number=number,
-        name=tuple(
-            _name(NodeKind(one), which, graph)
-            for one, which in zip(kind.tolist(), number.tolist(), strict=True)
-        ),
+        name=(),
         supply=network.supply,
         potential=graph.solver.potential()[node],
         arc=arc,
-        tail=tail,
-        head=head,
+        tail=network.tail,
+        head=network.head,
         capacity=network.capacity,
         cost=network.cost,
-        flow=reached[arc],
+        flow=graph.solver.flow_reached()[arc],
         cost_scale=nodes.scale,
-        total_cost=graph.solver.cost,
-        proved=_proved(graph),
+        total_cost=0,
+        proved=proved,
         waiting=np.sort(waiting),
         running=table.task[runs].copy(),
         machine=table.machine[runs].copy(),
+        unrouted=unrouted,
+    )
+    its = _as_drawn(whole, row_of[nodes.machine], row_of[nodes.placement], nodes.risen)
+    kinds = zip(its.kind.tolist(), its.number.tolist(), strict=True)
+    return replace(
+        its,
+        name=tuple(_name(NodeKind(one), which, graph) for one, which in kinds),
+        total_cost=int(its.cost @ its.flow),
+    )
+
+
+def _as_drawn(its: GraphSnapshot, machine: Int64, placement: Int64, risen: int) -> GraphSnapshot:
+    """A graph without what only saves the solver work: costs as the policy has them, and machines
+    of one node.
+
+    What has risen for all tasks alike is taken off again, off each path once, and off the
+    potentials of all nodes before: reduced costs stay. Nodes for placements become one with their
+    machines. An arc into one keeps a reduced cost of at least 0, as the machine's potential is at
+    least that of the node; and the same where it carries flow, as both are equal there.
+
+    Args:
+        its: The solver's.
+        machine, placement: int64[M], rows of nodes.
+        risen: As in GraphNodes.
+    """
+    ends = np.isin(its.kind, (NodeKind.MACHINE, NodeKind.SINK))
+    ends[placement] = placement == machine
+    pays = ~ends[its.tail] & ends[its.head]
+    merged = np.arange(len(its.kind))
+    merged[placement] = machine
+    kept = np.ones(len(its.kind), bool)
+    kept[placement] = placement == machine
+    row_of = np.cumsum(kept) - 1
+    tail, head = merged[its.tail], merged[its.head]
+    arcs = tail != head
+    return replace(
+        its,
+        kind=its.kind[kept],
+        number=its.number[kept],
+        supply=its.supply[kept],
+        potential=np.where(ends, its.potential, its.potential - risen)[kept],
+        arc=its.arc[arcs],
+        tail=row_of[tail[arcs]],
+        head=row_of[head[arcs]],
+        capacity=its.capacity[arcs],
+        cost=np.where(pays, its.cost - risen, its.cost)[arcs],
+        flow=its.flow[arcs],
     )
 
 
@@ -144,10 +193,3 @@ def _name(kind: NodeKind, number: int, graph: FlowGraph) -> str:
     if kind is NodeKind.AGGREGATOR:
         return graph.nodes.policy.aggregator_name(number)
     return f"{_LETTER[kind]}{number}"
-
-
-def _proved(graph: FlowGraph) -> bool | None:
-    try:
-        return graph.certificate(whole=True).ok
-    except RuntimeError:  # the solver has not finished: there is no certificate
-        return None

@@ -137,6 +137,8 @@ class TaskTable(_native.TaskTable):  # type: ignore[misc] # compiled
     waiting: Callable[[], Int64]
     # (task int64[n], all known) -> which of them wait, as indices
     still_waiting: Callable[[Int64], Int64]
+    # (machines M) -> how many tasks are RUNNING on each, int64[M]
+    running_on: Callable[[int], Int64]
     # -> when the patience of the first waiting task that has some ends; 0: none has
     first_end_of_patience: Callable[[], int]
 
@@ -303,6 +305,12 @@ class SolverGraph:
         """The tasks whose flow does not go to their U_j, and where it goes: rows and heads."""
         sent: tuple[Int64, Int64] = self._arcs.sent(row)
         return sent
+
+    def running(self, table: TaskTable, machines: int) -> tuple[Int64, Int64]:
+        """Of the running tasks in the graph: the rows of those that the flow moves, ascending, and
+        how many others stay on each of M machines, int64[M]."""
+        running: tuple[Int64, Int64] = self._arcs.running(table, machines)
+        return running
 
     def arcs_of(self, row: Int64) -> tuple[Int64, TaskArcs]:
         """The arcs that these tasks joined the graph with, those to their U_j among them (head

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from schedulers.flow.policies.interface import (
     MAX_COST,
@@ -108,6 +109,21 @@ class WaitingGroups:
         self._lower, self._upper = lower, upper
         self.prepaid = int((lower * cost * (quantum - first)).sum())
         return int(lower.sum())
+
+    def leave_enough(self, table: TaskTable, row: Int64, unplaced: Int64) -> NDArray[np.bool_]:
+        """Choose tasks (rows, int64[n], among the unplaced ones, int64[u]) so that enough of the
+        unplaced tasks of their groups are left waiting even if all chosen are placed: bool[n]."""
+        order = np.argsort(self._node)
+        of_unplaced, of_row = (
+            np.searchsorted(self._node[order], table.group_node(rows)) for rows in (unplaced, row)
+        )
+        spare = np.bincount(of_unplaced, minlength=len(order)) - self._lower[order]
+        by_group = np.argsort(of_row, kind="stable")
+        sizes = np.bincount(of_row, minlength=len(order))
+        number = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        chosen = np.zeros(len(row), bool)
+        chosen[by_group] = number < spare[of_row[by_group]]
+        return chosen
 
     def unmet_bounds(self, node: Int64) -> str:
         """The groups among these nodes (int64[k], of which no flow can leave) whose bounds keep

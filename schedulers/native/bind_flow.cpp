@@ -277,6 +277,8 @@ void bind_flow(nb::module_& module) {
       .def("rows", with_arrays(&TaskTable::rows_of, {"task"}))
       .def("waiting", with_arrays(&TaskTable::waiting, {}))
       .def("still_waiting", with_arrays(&TaskTable::still_waiting, {"task"}))
+      .def("running_on",
+           [](const TaskTable& self, size_t machines) { return array_of(self.running_on(machines)); })
       .def("columns", &columns)
       .def("waiting_ask_for", with_arrays(&TaskTable::waiting_ask_for, {"unit"}))
       .def("requests", &requests)
@@ -307,6 +309,11 @@ void bind_flow(nb::module_& module) {
       .def("take_flow", with_arrays(&FlowArcs::take_flow, {"arc", "flow", "inner_flow"}))
       .def("next_hop", with_arrays(&FlowArcs::next_hop, {"row"}))
       .def("destination", with_arrays(&FlowArcs::destination, {"row"}))
+      .def("running",
+           [](const FlowArcs& self, const TaskTable& table, size_t machines) {
+             const FlowArcs::Running found = self.running(table, machines);
+             return arrays(found.moved, found.staying);
+           })
       .def("sent",
            [](const FlowArcs& self, nb::handle row) {
              const FlowArcs::Sent found = self.sent(int64_column(row, "row").span());

@@ -331,6 +331,18 @@ bool TaskTable::waiting_ask_for(std::span<const int64_t> unit) const {
   return true;
 }
 
+std::vector<int64_t> TaskTable::running_on(size_t machines) const {
+  std::vector<int64_t> found(machines, 0);
+  const int64_t end = static_cast<int64_t>(rows());
+  for (int64_t row = 0; row < end; ++row) {
+    if (state_of(row) != TaskState::kRunning) continue;
+    const auto on = static_cast<size_t>(machine[row]);
+    require(on < machines, "machine: expected machines of the cell");
+    ++found[on];
+  }
+  return found;
+}
+
 std::vector<int64_t> TaskTable::still_waiting(std::span<const int64_t> tasks) const {
   std::vector<int64_t> found;
   for (size_t i = 0; i < tasks.size(); ++i) {
@@ -553,6 +565,22 @@ void FlowArcs::take_flow(std::span<const int64_t> arc, std::span<const int64_t> 
     inner_flow[at(its.inner)] += flow[i] - its.flow;
     its.flow = flow[i];
   }
+}
+
+FlowArcs::Running FlowArcs::running(const TaskTable& table, size_t machines) const {
+  Running found{{}, std::vector<int64_t>(machines, 0)};
+  const int64_t end = std::min(static_cast<int64_t>(table.rows()),
+                               static_cast<int64_t>(tasks_.size()));
+  for (int64_t row = 0; row < end; ++row) {
+    if (static_cast<TaskNodeState>(table.node_state[row]) != TaskNodeState::kRunning) continue;
+    if (tasks_[at(row)].next_hop != table.running_arc[row]) {
+      found.moved.push_back(row);
+      continue;
+    }
+    require(at(table.machine[row]) < machines, "machine: expected machines of the cell");
+    ++found.staying[at(table.machine[row])];
+  }
+  return found;
 }
 
 std::vector<int64_t> FlowArcs::next_hop(std::span<const int64_t> row) const {

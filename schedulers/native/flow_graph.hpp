@@ -255,6 +255,8 @@ class TaskTable {
   std::vector<int64_t> waiting() const;                               // rows, ascending
   // Whether every task that waits requests exactly `unit`.
   bool waiting_ask_for(std::span<const int64_t> unit) const;
+  // How many tasks are RUNNING on each of so many machines.
+  std::vector<int64_t> running_on(size_t machines) const;
   // Which of these tasks wait, as indices. All must be known.
   std::vector<int64_t> still_waiting(std::span<const int64_t> task) const;
   // When the patience of the first waiting task that has some ends; 0: none has.
@@ -379,6 +381,14 @@ class FlowArcs {
   // aggregators, adds the change to the flow of their row in `inner_flow`.
   void take_flow(std::span<const int64_t> arc, std::span<const int64_t> flow,
                  std::span<int64_t> inner_flow);
+
+  // Running tasks of the graph: the rows of those that the flow moves, and how many others stay on
+  // each machine.
+  struct Running {
+    std::vector<int64_t> moved;   // rows, ascending
+    std::vector<int64_t> staying;  // [M]
+  };
+  Running running(const TaskTable& table, size_t machines) const;
 
   // Of rows that have been in the graph at a solve:
   std::vector<int64_t> next_hop(std::span<const int64_t> row) const;     // kNoArc: never solved

@@ -214,7 +214,7 @@ void histories(const std::vector<const Algorithm*>& racers, WinnerRule winner_ru
     CHECK(racing.solver.cost() == alone.cost());
     CHECK(racing.solver.certify().ok());
     CHECK(racing.solver.certify_touched().ok());
-    CHECK(racing.solver.certify_changes(false).ok());
+    CHECK(racing.solver.certify_changes(0).ok());
     CHECK(racing.report.winner != nullptr);
     CHECK(racing.report.operations.size() == racers.size());
   }

@@ -88,7 +88,7 @@ inline void check_resolve(IncrementalSolver& solver, const Solution& fresh) {
   CHECK(solver.cost() == fresh.cost);
   CHECK(solver.certify().ok());
   CHECK(solver.certify_touched().ok());
-  CHECK(solver.certify_changes(false).ok());
+  CHECK(solver.certify_changes(0).ok());
 }
 
 }  // namespace flowsolver

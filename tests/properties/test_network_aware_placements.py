@@ -124,3 +124,26 @@ def test_the_placement_is_the_cheapest_by_the_stated_costs(data: st.DataObject) 
         world.now_us += int(stream.integers(1, 2 * SECOND_US)[0])
         running = world.running(0)
         world.finish(running[stream.integers(len(running), 3) == 0] if len(running) else running)
+
+
+def test_a_link_is_no_place_for_a_task_that_exceeds_what_is_spare() -> None:
+    """However long it has waited, and although the machine has room for a task of typical size."""
+    world = world_of([40, 20, 0], slots=9, preemption=False)
+
+    def offer(first: int, sizes: list[int], submit_us: int) -> None:
+        request = np.array([[1, size] for size in sizes], np.int64)
+        task = np.arange(first, first + len(sizes))
+        world.offer(tasks_of(task, request=request, submit_us=submit_us))
+
+    offer(0, [40], 0)
+    world.commit(world.plan())
+    offer(1, [15], 0)
+    world.commit(world.plan())
+    world.sync()
+    assert world.view.free[:2, 1].tolist() == [0, 5]
+    world.now_us = 60 * SECOND_US
+    offer(2, [10], 0)
+    offer(3, [5, 5], world.now_us)
+    plan = world.plan()
+    assert plan.stats["oversubscribed"] == plan.stats["repaired"] == 0
+    assert len(plan.task) == 1 and plan.task[0] in (3, 4) and plan.machine.tolist() == [1]

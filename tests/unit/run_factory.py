@@ -77,6 +77,7 @@ def measured(seed: int, character: Character, step_us: int) -> RunMetrics:
             settle_us=2 * SECOND,
             groups=[group for group in groups if group.agents],
             job_of=recorded.job_of,
+            preempts=character.flow_agents > 0,
         )
     )
     for table, columns in recorded.batches:

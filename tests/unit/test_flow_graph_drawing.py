@@ -19,13 +19,27 @@ from experiments.flow_graphs.changes import arcs_by_key, changes
 from experiments.flow_graphs.example import example
 from experiments.flow_graphs.layout import laid_out
 from experiments.flow_graphs.page import About, drawing, page
-from experiments.flow_graphs.recorder import RecordedRound, Wanted
+from experiments.flow_graphs.recorder import RecordedRound, Recording, RoundRecorder, Wanted
 from experiments.flow_graphs.words import Teller
 from flowsolver import FlowNetwork, Status, solve
+from schedulers.flow.policies.interface import Policy
+from schedulers.flow.policies.load_spreading import LoadSpreading
+from schedulers.flow.scheduler import FlowScheduler
 from schedulers.flow.snapshot import GraphSnapshot, NodeKind, snapshot
+from schedulers.interface import PartitionRanking, PlanContext
 from schedulers.prices.registry import PriceMode
 from tests.fixtures.examples import examples
-from tests.flow_world import LOCAL, FlowWorld, catalog_of, quincy, slot_cell, spreading, tasks_of
+from tests.flow_world import (
+    LOCAL,
+    FlowWorld,
+    QuincyOptions,
+    catalog_of,
+    environment,
+    quincy,
+    slot_cell,
+    spreading,
+    tasks_of,
+)
 from tests.recorded_world import RecordedWorld, random_world
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +87,9 @@ def cost_through(graph: GraphSnapshot, task: int, arc: int) -> int | None:
 @given(seed=st.integers(0, 10_000), options=OPTIONS)
 @examples(40)
 def test_a_snapshot_is_the_optimal_flow(seed: int, options: dict[str, object]) -> None:
-    for its in random_world(seed, **options).recording.rounds:
+    world = random_world(seed, **options)
+    assert world.last.graph.total_cost == world.scheduler.graph.cost  # of the last solve
+    for its in world.recording.rounds:
         graph = its.graph
         assert graph.proved
         assert balance(graph).tolist() == graph.supply.tolist()
@@ -127,6 +143,7 @@ def test_another_way_costs_what_a_solve_from_scratch_says(
                 assert forced == (None if way.extra is None else graph.total_cost + way.extra)
                 assert way.extra is None or way.extra >= 0
                 # With the prices of full arcs no way is cheaper than the task's own.
+                assert way.rent is not None and ways.rent is not None
                 assert way.cost + way.rent >= ways.cost + ways.rent
                 if way.extra is not None:
                     check_steps(graph, way.steps, way.extra)
@@ -152,6 +169,9 @@ def test_changes_lead_from_one_round_to_the_next(seed: int, options: dict[str, o
     rounds = random_world(seed, **options).recording.rounds
     for before, now in pairwise(rounds):
         found = changes(before, now)
+        old, new = set(before.graph.name), set(now.graph.name)
+        assert len(found.new_nodes) == len(new - old)
+        assert len(found.gone_nodes) == len(old - new)
         arcs, goal = arcs_by_key(before.graph), arcs_by_key(now.graph)
         for key in found.gone_arcs:
             assert arcs.pop(key) == found.gone_arcs[key]
@@ -220,8 +240,15 @@ def test_names_cannot_end_the_script_of_a_page() -> None:
     assert "<script>alert" not in text and "<i>" not in text
 
 
-@pytest.mark.parametrize("policy", ["quincy", "load_spreading"])
-def test_the_example_is_drawn_as_in_the_paper(policy: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "aggregators"),
+    [
+        ("quincy", {"X", "R0", "R1"}),
+        ("load_spreading", {"X"}),
+        ("network_aware", {"RA200", "RA400"}),
+    ],
+)
+def test_the_example_is_drawn_as_in_the_paper(policy: str, aggregators: set[str]) -> None:
     """Four machines, two jobs of three and two tasks, all but one of which have a place."""
     rounds = example(policy).rounds
     its = rounds[1]
@@ -233,7 +260,7 @@ def test_the_example_is_drawn_as_in_the_paper(policy: str) -> None:
     assert not any(Teller(rounds[-1]).waits(row) for row in rounds[-1].tasks)
     image = ElementTree.fromstring(drawing(its))
     texts = {"".join(one.itertext()) for one in image.iter("{http://www.w3.org/2000/svg}text")}
-    assert {"T0", "X", "U1", "S", "M3 1/1"} <= texts
+    assert {"T0", "U1", "S", "M3 1/1", *aggregators} <= texts
 
 
 def test_the_image_of_the_documents_is_what_is_drawn() -> None:
@@ -304,6 +331,54 @@ def test_it_is_told_that_waiting_is_cheaper_than_a_free_place() -> None:
     told, row = Teller(world.last), task_of(world.last, waits=True)
     waits = " ".join(told.why(row))
     assert "There is room" in waits and "costs 90. But waiting costs less." in waits
+
+
+@pytest.mark.parametrize("algorithm", ["cost_scaling", "relaxation"])
+def test_a_round_that_ended_early_says_so(algorithm: str) -> None:
+    """Its tasks keep their state, and nothing is said to be the cheapest."""
+    spec = slot_cell(machines=20, slots=1, rack_size=5)
+    options = {"algorithm": algorithm, "max_operations": 1}
+    scheduler = quincy(spec, catalog_of([LOCAL]), **options)
+    recording = Recording(spec.dimensions)
+    recorder = RoundRecorder(scheduler, Wanted(), recording)
+    view = FlowWorld(spec, scheduler).view
+    context = PlanContext(0, 1, PartitionRanking.OPTIMISTIC, np.zeros(1, np.int32))
+    recorder.plan(tasks_of(np.arange(30), preference=1), view, context)
+    [its] = recording.rounds
+    unrouted = its.graph.unrouted.tolist()
+    assert its.graph.proved is None and unrouted
+    data = data_of(page(recording, ABOUT))["rounds"][0]
+    assert data["proved"] is None and data["unrouted"] == len(unrouted)
+    assert sum(arc["cost"] * arc["flow"] for arc in data["arcs"]) == data["cost"]
+    names = {node["index"]: node["name"] for node in data["nodes"]}
+    for task in data["tasks"]:
+        if int(names[task["index"]][1:]) in unrouted:
+            assert "still waits" in task["title"] and "budget was used up" in task["why"][0]
+        assert all(way["extra"] is None and way["rent"] is None for way in task["ways"])
+
+
+class OneHasToWait(LoadSpreading):
+    """Load spreading in which a task of each job has to wait."""
+
+    def waiting_bounds(self, group: Any, tasks: Any, load: Any) -> Any:
+        return np.minimum(tasks, 1), tasks
+
+
+def test_tasks_that_have_to_wait_end_at_their_aggregator() -> None:
+    spec = slot_cell(machines=4, slots=2, rack_size=2)
+    policy = OneHasToWait(100, 1_000_000, 4, Policy.wait_price)
+    world = RecordedWorld(spec, FlowScheduler(policy, QuincyOptions(), environment(spec)))
+    world.offer(tasks_of(np.arange(4), job=np.array([0, 0, 0, 1])))
+    world.plan()
+    its = world.last
+    told = Teller(its)
+    waits = [its.graph.name[row] for row in its.tasks if told.waits(row)]
+    assert len(waits) == 2 and "T3" in waits
+    bounds = its.graph.supply[its.graph.kind == NodeKind.UNSCHEDULED]
+    assert bounds.tolist() == [-1, -1]
+    used = Counter(arc for ways in its.ways.values() for arc in ways.taken)
+    assert [used[arc] for arc in range(len(its.graph.arc))] == its.graph.flow.tolist()
+    assert page(world.recording, ABOUT)
 
 
 def test_changes_are_told_by_name() -> None:

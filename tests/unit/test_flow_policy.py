@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from schedulers.flow.options import FlowOptions
 from schedulers.flow.policies.interface import (
     AggregatorArcs,
     MachineLoad,
+    ObservedCell,
     Policy,
     PolicyError,
     TaskArcs,
@@ -20,7 +22,7 @@ from schedulers.flow.scheduler import FlowScheduler
 from schedulers.interface import SchedulerEnvironment
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
-from tests.flow_world import FlowWorld, slot_cell, tasks_of
+from tests.flow_world import FlowWorld, cell_of, environment, slot_cell, tasks_of
 
 
 class ServicesFirst(Policy):
@@ -112,9 +114,142 @@ class _RoundInCircles(ServicesFirst):
         return AggregatorArcs(tail, head, np.ones_like(head), np.zeros_like(head))
 
 
+class _RoundInCirclesLater(_RoundInCircles):
+    """X1 -> X2 at first, and X2 -> X1 from the second round on."""
+
+    rounds = 0
+
+    def observe(self, cell: ObservedCell, now_us: int) -> None:
+        self.rounds += 1
+
+    def stale_aggregators(self) -> Int64:
+        return np.array([2])
+
+    def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
+        arcs = super().aggregator_arcs(aggregator, load)
+        back = (arcs.tail == 2) & (arcs.head < 0) & (self.rounds < 2)
+        columns = (arcs.tail, arcs.head, arcs.cost, arcs.level)
+        return AggregatorArcs(*(column[~back] for column in columns))
+
+
+class _NegativeBetween(ServicesFirst):
+    aggregators = 2
+
+    def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
+        head = np.where(aggregator == 0, to_aggregator(1), 0)
+        zero = np.zeros_like(head)
+        return AggregatorArcs(aggregator, head, zero, zero, zero - 3)
+
+    def aggregator_name(self, aggregator: int) -> str:
+        return "XY"[aggregator]
+
+
+class _Costly(ServicesFirst):
+    def machine_arc_cost(
+        self, tail: Int64, level: Int64, machine: Int64, load: MachineLoad
+    ) -> Int64:
+        return np.full(len(machine), -(1 << 41))
+
+
+class _Stranger(ServicesFirst):
+    def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
+        arcs = super().aggregator_arcs(aggregator, load)
+        return AggregatorArcs(arcs.tail + 4, arcs.head, arcs.cost, arcs.level)
+
+
+class _TwiceTheSame(ServicesFirst):
+    def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
+        zero = np.zeros(2, np.int64)
+        return AggregatorArcs(zero, zero + 3, zero, zero)
+
+    def stale_aggregators(self) -> Int64:
+        return np.array([0])
+
+
+class _StaleUnknown(ServicesFirst):
+    def stale_aggregators(self) -> Int64:
+        return np.array([0, 1])
+
+
+class _StaleTasks(ServicesFirst):
+    def stale_tasks(self) -> Int64:
+        return np.array([7])
+
+
+class _Shrinks(ServicesFirst):
+    def observe(self, cell: ObservedCell, now_us: int) -> None:
+        self.aggregators = 0
+
+
+class _TooFew(ServicesFirst):
+    def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
+        return np.zeros(len(tasks) + 1, np.int64)
+
+
+class _Ragged(ServicesFirst):
+    def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
+        arcs = super().task_arcs(tasks)
+        return TaskArcs(arcs.row, arcs.head, arcs.cost[1:])
+
+
+class _AList(ServicesFirst):
+    def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
+        cost: Any = [1] * len(tasks)
+        return cost
+
+
+class _NegativeGroup(ServicesFirst):
+    def waiting_group(self, tasks: TaskBatch) -> Int64:
+        return tasks.task - 1
+
+
+class _CheapGroup(ServicesFirst):
+    def group_wait_cost(self, group: Int64) -> Int64:
+        return group - 1
+
+
+class _Bounded(ServicesFirst):
+    """lower, upper: of every group."""
+
+    def __init__(self, lower: int, upper: int) -> None:
+        self.lower, self.upper = lower, upper
+
+    def waiting_bounds(
+        self, group: Int64, tasks: Int64, load: MachineLoad
+    ) -> tuple[Int64, Int64] | None:
+        return np.full(len(group), self.lower), np.full(len(group), self.upper)
+
+
+class _Patient(_Bounded):
+    patience_us = 1
+
+
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
+        (_RoundInCirclesLater, "_RoundInCirclesLater: the arcs between aggregators form a cycle: "),
+        (_NegativeBetween, "_NegativeBetween: the arc from X to Y has capacity -3"),
+        (_Costly, "_Costly: an arc into a machine costs -2199023255552; at most"),
+        (_Stranger, "aggregator_arcs: an arc out of aggregator 4, which was not asked about"),
+        (_TwiceTheSame, "aggregator_arcs: two arcs of level 0 lead from A0 to machine 3"),
+        (_StaleUnknown, "_StaleUnknown: stale_aggregators: aggregator 1 of 1"),
+        (_StaleTasks, "_StaleTasks: stale_tasks: task 7 was never in the graph"),
+        (_Shrinks, "_Shrinks: aggregators: 1 before, and now 0"),
+        (_TooFew, "_TooFew: unscheduled_cost: expected 2 numbers, got 3"),
+        (_Ragged, "task_arcs: columns of different lengths: row 2, head 2, cost 1"),
+        (_AList, r"unscheduled_cost: expected an array int64\[k\], got list"),
+        (_NegativeGroup, "_NegativeGroup: waiting_group: -1"),
+        (_CheapGroup, "group_wait_cost: waiting in group 0 costs -1; expected 0 to"),
+        (
+            lambda: _Bounded(3, 4),
+            "_Bounded: waiting_bounds: of the 2 tasks of group 0 at least 3 have to wait, and at "
+            "most 4 may",
+        ),
+        (
+            lambda: _Bounded(2, 1),
+            "of the 2 tasks of group 0 at least 2 have to wait, and at most 1",
+        ),
+        (lambda: _Patient(0, 1), "waiting_bounds: with patience, tasks wait beside their groups"),
         (_Negative, "_Negative: the arc from A0 to machine . has capacity -1"),
         (_Nowhere, "_Nowhere: an arc from a task leads to machine 6, which does not exist"),
         (_NoSuchAggregator, "_NoSuchAggregator: an arc from a task leads to aggregator 5"),
@@ -125,10 +260,50 @@ class _RoundInCircles(ServicesFirst):
     ],
 )
 def test_bad_policies_are_refused_by_name_and_arc(policy: Callable[[], Policy], says: str) -> None:
-    world = world_with(policy())
-    world.offer(tasks_of(np.arange(2)))
     with pytest.raises(PolicyError, match=says):
+        world = world_with(policy())
+        world.offer(tasks_of(np.arange(2)))
         world.plan()
+        world.plan()
+
+
+def test_bounds_that_no_flow_meets_are_refused_with_the_group() -> None:
+    """Six machines of one slot hold six tasks: of nine at least three wait."""
+    for upper, possible in ((3, True), (2, False)):
+        world = world_with(_Bounded(0, upper))
+        world.offer(tasks_of(np.arange(9), job=np.repeat([7, 8], [8, 1])))
+        if possible:
+            assert len(world.plan().task) == 6
+            continue
+        world = world_with(_Bounded(0, 1))
+        world.offer(tasks_of(np.arange(9), job=np.repeat([7, 8], [8, 1])))
+        says = (
+            r"_Bounded: waiting_bounds: there is no room for the tasks that may not wait "
+            r"\(group 7: 8 tasks, of which 1 may wait\)"
+        )
+        with pytest.raises(PolicyError, match=says):
+            world.plan()
+
+
+def test_tasks_that_have_to_wait_are_not_placed_singly_either() -> None:
+    """Of tasks of two sizes, the flow places what a typical one needs; singles take the rest."""
+    spec = cell_of(np.array([[8, 8]]))
+    request = np.array([[1, 1], [1, 1], [2, 1], [2, 2], [2, 1], [1, 1]])
+    placed = []
+    for lower in (0, 4):
+        policy, options = _Bounded(lower, 9), FlowOptions(certify_every=1)
+        world = FlowWorld(spec, FlowScheduler(policy, options, environment(spec)))
+        world.offer(tasks_of(np.arange(6), request=request))
+        plan = world.plan()
+        placed.append((len(plan.task), plan.stats["repaired"]))
+    assert placed[0][0] == 5 and placed[0][1] > 0 and placed[1][0] == 2
+
+
+def test_as_many_tasks_wait_as_have_to() -> None:
+    world = world_with(_Bounded(2, 9))
+    world.offer(tasks_of(np.arange(6), job=np.repeat([7, 8], 3)))
+    plan = world.plan()
+    assert len(plan.task) == 2 and len(np.unique(plan.task // 3)) == 2
 
 
 class _Narrow(ServicesFirst):

@@ -202,6 +202,30 @@ def test_a_removed_task_is_drained_to_the_sink():
     assert counted[False].phases > 0 and counted[False].relabels > 0
 
 
+COUNTED = {
+    "incremental_ssp": {"searches", "settled", "augmentations"},
+    "cost_scaling": {"augmentations", "phases", "pushes", "relabels", "repaired", "refined"},
+    "relaxation": {"searches", "settled", "augmentations", "pushes", "ascents", "repaired"},
+    "network_simplex": {"pivots", "repaired"},
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_each_algorithm_counts_its_own_steps(name):
+    """As docs/solver_algorithms.md says: those of other algorithms stay 0."""
+    own = {"relabels": "cost_scaling", "refined": "cost_scaling", "ascents": "relaxation"}
+    own["pivots"] = "network_simplex"
+    for what in COUNTED[name] | {"scanned"}:
+        assert total(name, what) > 0, what
+    for what, algorithm in own.items():
+        assert algorithm == name or total(name, what) == 0, what
+    weights = {"scanned": 1, "settled": 4, "augmentations": 4, "repaired": 4, "pushes": 2}
+    weights |= {"relabels": 8, "ascents": 8, "pivots": 32}
+    for stats in work(name):
+        weighted = sum(weight * getattr(stats, what) for what, weight in weights.items())
+        assert stats.operations == weighted
+
+
 # --- from scratch ---------------------------------------------------------------------------------
 
 

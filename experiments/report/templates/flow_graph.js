@@ -4,6 +4,7 @@
   const rounds = data.rounds;
   const id = (name) => document.getElementById(name);
   const UNBOUNDED = 1 << 30;
+  const paper = document.querySelector(".paper");
   let now = 0;
   let picked = null; // the task's index on the page
   let pinned = null; // a node or line that was clicked
@@ -112,6 +113,8 @@
     } else if (node.kind !== "sink") {
       parts.push(element("p", `Price: ${number(node.price)}.`));
     }
+    if (node.kind === "unscheduled" && node.supply < 0)
+      parts.push(element("p", `${number(-node.supply)} of its tasks have to wait, says the policy.`));
     if (node.hidden) parts.push(element("p", `${number(node.hidden)} of its arcs are not drawn.`));
     const into = round().arcs.filter((arc) => arc.head === index);
     const out = round().arcs.filter((arc) => arc.tail === index);
@@ -141,8 +144,10 @@
       const row = element("tr");
       const to = element("td", way.to);
       for (const full of way.full) to.append(element("small", `full: ${full}`));
-      const extra = way.extra === null ? "no room" : number(way.extra);
-      row.append(to, element("td", number(way.cost)), element("td", number(way.rent)));
+      const unknown = round().proved ? "no room" : "unknown";
+      const extra = way.extra === null ? unknown : number(way.extra);
+      row.append(to, element("td", number(way.cost)));
+      row.append(element("td", way.rent === null ? "unknown" : number(way.rent)));
       row.append(element("td", extra));
       row.addEventListener("click", () => {
         for (const one of body.querySelectorAll(".chosen, .steps"))
@@ -160,7 +165,8 @@
       body.append(row);
     }
     table.append(headed, body);
-    const own = `Its own way: ${number(task.cost)}, ${number(task.rent)} for full arcs on it.`;
+    const rent = task.rent === null ? "" : `, ${number(task.rent)} for full arcs on it`;
+    const own = `Its own way: ${number(task.cost)}${rent}.`;
     const parts = [title];
     if (task.facts.length) parts.push(facts);
     parts.push(why);
@@ -191,7 +197,11 @@
     for (const one of graph.querySelectorAll(".picked")) one.classList.remove("picked");
     const task = picked === null ? undefined : taskOf(picked);
     if (task) {
-      graph.querySelector(`[data-n="${picked}"]`)?.classList.add("picked");
+      const node = graph.querySelector(`[data-n="${picked}"]`);
+      node.classList.add("picked");
+      const [its, all] = [node.getBoundingClientRect(), paper.getBoundingClientRect()];
+      if (its.top < all.top || its.bottom > all.bottom)
+        paper.scrollTop += its.top - all.top - all.height / 2;
       light(task.path, []);
       tellTask(task);
     } else if (picked !== null) {
@@ -212,7 +222,8 @@
   function show() {
     rounds.forEach((_, place) => id(`round-${place}`).toggleAttribute("hidden", place !== now));
     const its = round();
-    const proofs = new Map([[null, "stopped early"], [true, "proved optimal"]]);
+    const early = `ended early, ${number(its.unrouted)} tasks not routed`;
+    const proofs = new Map([[null, early], [true, "proved optimal"]]);
     const proof = proofs.get(its.proved) ?? "NOT optimal";
     const at = `${(its.at_us / 1e6).toLocaleString("en", { minimumFractionDigits: 3 })} s`;
     id("now").textContent = `Round ${its.number} at ${at}: cost ${number(its.cost)}, ${proof}`;
@@ -250,7 +261,6 @@
   }
 
   const target = (event) => event.target.closest?.("[data-n], .link[data-a]");
-  const paper = document.querySelector(".paper");
   paper.addEventListener("mouseover", (event) => {
     if (picked !== null || pinned) return;
     const on = target(event);

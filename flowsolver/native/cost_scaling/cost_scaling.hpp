@@ -27,6 +27,11 @@
 // that it cannot prove optimal goes through another phase, the last of which fixes nothing; and a
 // phase that finds no flow on the open arcs is repeated with all arcs open.
 //
+// Settings (AlgorithmSettings). alpha: eps is divided by it instead of by 16, or by 8 around
+// changes; a phase uses the power of two at or below eps. price_refine off: prices are refined
+// neither at the start nor after a phase, so every phase down to eps = 1 is run. task_removal off:
+// deficits are not cancelled against the sink's excess, but discharged.
+//
 // Start. Flow and prices of the start (by default zero). Without any, the price of scarce capacity
 // is estimated (start_state.hpp). Given prices are refined for the given pseudoflow, so that
 // changed costs that prices alone can absorb move no flow; new sources get the price of their
@@ -52,7 +57,10 @@
 // partial augment-relabel algorithm for the maximum flow problem (ESA 2008); Kovacs, Minimum-cost
 // flow algorithms: an experimental evaluation (2015); Gog et al., Firmament, OSDI 2016, sections 4,
 // 5.2, 6.2. Departures from the Firmament paper: eps starts small and rises only when a phase
-// stalls; the paper starts from C, or incrementally from the largest cost change.
+// stalls; the paper starts from C, or incrementally from the largest cost change. There, price
+// refine mends the prices of relaxation's answer, so that cost scaling need not start from a large
+// eps; here those prices prove the answer optimal as they are, and what price refine saves is
+// phases.
 #pragma once
 
 #include <memory>

@@ -43,6 +43,9 @@
 // there are finitely many raises, each by at least one. kInfeasible is reported only for a set S
 // with e(S) > 0 and no residual arc out: its supply exceeds the capacity out.
 //
+// Settings (AlgorithmSettings). arc_prioritisation off: sets are grown over balanced arcs in the
+// order in which these were found, deficits too wait for their turn, and step 2 is left out.
+//
 // Price wars. Nodes that pass an excess back and forth raise each other by small steps until an
 // expensive arc gets balanced, or up to the largest price. So once half-edges have been scanned
 // four times as often as there are any without a decrease of the total deficit, all nodes are

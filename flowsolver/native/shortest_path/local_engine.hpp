@@ -454,12 +454,14 @@ class LocalEngine : public Engine, protected Pseudoflow<Value> {
     for (NodeId v : estimate.nodes) graph_.nodes[v].price = estimate.price;
   }
   void mark_dirty(ArcId arc) { dirty_.push_back(arc); }
-  // Adds the arcs at v in the graph; a self-loop once.
-  void append_arcs(NodeId v, std::vector<ArcId>& arcs) const {
+  // Adds the arcs at v in the graph; a self-loop once. Those into v that carry no flow only if they
+  // are asked for.
+  void append_arcs(NodeId v, std::vector<ArcId>& arcs, bool incoming = true) const {
     const Node<Value>& node = graph_.nodes[v];
     if (graph_.root_arc(v) != kNone) arcs.push_back(graph_.root_arc(v));
     for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
       const auto& edge = graph_.edges[i];
+      if (!incoming && !graph_.is_forward(edge) && edge.residual == 0) continue;
       if (edge.to != v || graph_.is_forward(edge)) arcs.push_back(edge.id >> 1);
     }
   }

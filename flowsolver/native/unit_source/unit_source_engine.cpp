@@ -210,6 +210,42 @@ class UniformPriceIncrease {
   std::vector<std::pair<std::int64_t, NodeId>> leaving_;  // (sigma, source)
 };
 
+// Raises prices along with costs, when many arcs between core nodes get dearer by the same amount.
+//
+// When every way into a machine gets dearer by one, the price of all that leads there rises by one.
+// Searches find that out, too, but each for the nodes that it settles, and the arcs of all others
+// look cheaper than they are until then.
+//
+// Method. The prices of the arcs' tails and of all core nodes from which one of them can be reached
+// rise by the amount. Sources assigned to these nodes are noted as changed. Other arcs out of the
+// set, which may be too cheap now, are noted as dirty. So the repair that follows restores the
+// invariant of incremental_ssp.hpp, as after any change. Prices of an optimum are not decided here.
+//
+// Complexity. One pass over the half-edges of the set, and over the sources assigned to it.
+class CommonCostRise {
+ public:
+  // An arc out of a core node to another one got dearer by so much.
+  void note(NodeId tail, std::int64_t amount) {
+    if (tails_.empty()) amount_ = amount;
+    is_common_ &= amount == amount_;
+    tails_.push_back(tail);
+  }
+  bool pays() const { return is_common_ && amount_ > 0 && tails_.size() >= kManyArcs; }
+  std::int64_t amount() const { return amount_; }
+  std::span<const NodeId> tails() const { return tails_; }
+  void clear() {
+    tails_.clear();
+    is_common_ = true;
+  }
+
+ private:
+  static constexpr std::size_t kManyArcs = 2048;  // searches raise the prices of fewer
+
+  std::int64_t amount_ = 0;
+  bool is_common_ = true;
+  std::vector<NodeId> tails_;
+};
+
 // Limits the nodes that searches settle at one distance, for the lifetime of this object, also when
 // a search throws.
 template <class Paths>
@@ -301,6 +337,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       if (now != kNone && (now == assign) == (dearer > 0)) note_changed(tail);
       return;
     }
+    if (!graph_.is_root_arc(arc)) common_rise_.note(tail, cost - graph_.cost_at(arc, tail));
     Local::set_cost(arc, tail, cost);
   }
 
@@ -346,6 +383,8 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
 
   Status run(const Control& control, Stats& stats) override {
     if (!ensure_lists(control)) return Status::kCancelled;
+    if (common_rise_.pays()) raise_above(common_rise_.tails(), common_rise_.amount(), stats);
+    common_rise_.clear();
     repair_core(stats);
     UniformPriceIncrease<Value> increase(graph_, sources_, core_nodes_, repriced_);
     increase.run(changed_, control, stats);
@@ -380,6 +419,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
   void implicitly_priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
     sources_.for_each_assigned(v, [&](NodeId source) { nodes.push_back(source); });
   }
+  void fetch_price(NodeId v) const override { __builtin_prefetch(&graph_.nodes[v].price); }
   bool is_implicitly_priced(NodeId v) const override { return sources_.is_source(v); }
   // Without those over which sources could come: an aggregator may have one from each task.
   void arcs_bound_by(NodeId v, std::vector<ArcId>& arcs) const override {
@@ -505,8 +545,8 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
     changed_.push_back(source);
   }
 
-  // The arcs at v, except those of unassigned sources into v; without those of other sources that
-  // are not assigned to v, unless they are asked for.
+  // The arcs at v, except those of unassigned sources into v; without those into v that carry no
+  // flow, unless they are asked for.
   void arcs_at(NodeId v, std::vector<ArcId>& arcs, bool incoming = true) const {
     const auto& source_arcs = sources_.source_arcs;
     if (sources_.is_source(v)) {
@@ -516,7 +556,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       for (std::uint32_t i = begin; i < end; ++i) arcs[next++] = source_arcs[i].id;
       return;
     }
-    this->append_arcs(v, arcs);
+    this->append_arcs(v, arcs, incoming);
     sources_.for_each_assigned(
         v, [&](NodeId source) { arcs.push_back(source_arcs[sources_.current_arc(source)].id); });
     if (!incoming) return;
@@ -554,6 +594,43 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
     }
     graph_.nodes[source].price = price;
     if (used == kNone) shift_imbalance(source, 1);
+  }
+
+  // See CommonCostRise.
+  void raise_above(std::span<const NodeId> tails, std::int64_t amount, Stats& stats) {
+    std::vector<bool> in_set(graph_.num_nodes(), false);
+    std::vector<NodeId> set;
+    const auto add = [&](NodeId v) {
+      if (v == graph_.root() || sources_.is_source(v) || in_set[v]) return;
+      in_set[v] = true;
+      set.push_back(v);
+    };
+    for (NodeId v : tails) add(v);
+    for (std::size_t k = 0; k < set.size(); ++k) {  // bounded: each node joins once
+      const Node<Value>& node = graph_.nodes[set[k]];
+      for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
+        if (!graph_.is_forward(graph_.edges[i])) add(graph_.edges[i].to);
+      }
+    }
+    for (NodeId v : set) {
+      move_price(graph_.nodes[v], v, amount, repriced_);
+      ++stats.repaired;
+    }
+    for (NodeId v : set) {
+      if (sources_.num_assigned(v) > 0) {
+        sources_.for_each_assigned(v, [this](NodeId source) { note_changed(source); });
+        sources_.price_changed(v, true);
+      }
+      const Node<Value>& node = graph_.nodes[v];
+      if (node.root_residual > 0 && node.root_cost < node.price) mark_dirty(graph_.root_arc(v));
+      stats.scanned += node.degree;
+      for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
+        const auto& edge = graph_.edges[i];
+        const std::int64_t rc = edge.cost - node.price + graph_.nodes[edge.to].price;
+        if (rc < 0 ? edge.residual > 0 : rc > 0 && edge.reverse_residual > 0)
+          mark_dirty(edge.id >> 1);
+      }
+    }
   }
 
   // The repair changes prices of core nodes without regard to the sources. Sources that are not on
@@ -928,6 +1005,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
   std::vector<NodeId> unassigned_;
   // sources whose arcs changed, and some that were removed; see `note_changed`
   std::vector<NodeId> changed_;
+  CommonCostRise common_rise_;
   std::vector<NodeId> to_recheck_;
 };
 

@@ -73,4 +73,4 @@ def _wrong(spec: PolicySpec) -> str:
 
 
 _GROUP = EntryPointGroup("flow policy", ENTRY_POINTS, BUILT_IN, PolicySpec, _wrong)
-kinds, get = _GROUP.kinds, _GROUP.get
+kinds, location, get = _GROUP.kinds, _GROUP.location, _GROUP.get

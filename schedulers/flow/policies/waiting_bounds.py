@@ -54,7 +54,8 @@ class FairShares:
     ) -> tuple[Int64, Int64] | None:
         room = int(load.room.sum())
         if self._preemption:
-            wait = tasks - fair_shares(tasks, room)
+            wait, order = np.empty_like(tasks), np.argsort(group)
+            wait[order] = tasks[order] - fair_shares(tasks[order], room)
             return wait, wait
         job = np.union1d(group, self._job)
         of_group, of_running = np.searchsorted(job, group), np.searchsorted(job, self._job)

@@ -21,7 +21,8 @@ The fields of a claim are those of claims.Claim. Its source is that of the figur
 of its own. Its limits are at_least, at_most or both, or else one of above and below, which leave
 the limit itself out. Words in braces stand for entries of [texts], and for what the module gives,
 so that one text serves several figures; a limit may be such a word. White space counts as one
-blank.
+blank. A figure may have a headline, which says ahead of the claims what comes out otherwise than in
+the paper, and why; numbers that runs measured are words in it.
 
 The module beside the file has the rest: the runs, for each claim the value that is computed of a
 seed's runs, and the drawing. A new chapter has a place in registry.py.
@@ -33,6 +34,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -129,6 +131,8 @@ class PaperFigure:
         draw: Draws it in the paper's form; None for a table.
         table: Makes it, or for a figure the table of its numbers; None if there is none.
         notes: The paper's inconsistencies, and choices where the paper is silent.
+        headline: What comes out otherwise than in the paper, and why, in a few sentences; None if
+            there is nothing to say ahead of the claims.
         only_by_name: It is not made unless it is asked for by its id.
     """
 
@@ -140,6 +144,7 @@ class PaperFigure:
     draw: Callable[[Results], Figure] | None = None
     table: Callable[[Results], Table] | None = None
     notes: tuple[str, ...] = ()
+    headline: Callable[[Results], str] | None = None
     only_by_name: bool = False
 
 
@@ -152,12 +157,14 @@ class Paper:
         title: How the page calls it.
         smoke_note: What the runs at smoke scale are, in one sentence.
         figures: In the paper's order; their claims have ids of their own.
+        kind_of_runs: What runs but for live figures, as a sentence begins.
     """
 
     id: str
     title: str
     smoke_note: str
     figures: tuple[PaperFigure, ...]
+    kind_of_runs: str = "Runs in virtual time"
 
     def chosen(self, ids: Sequence[str]) -> tuple[PaperFigure, ...]:
         """Some figures, in the paper's order; if no ids are given, all but those that are made only
@@ -178,6 +185,7 @@ class Paper:
 
 
 Limit = float | str | None
+_NO_WORDS: Mapping[str, Callable[[Results], str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +237,7 @@ class FigureText(Strict):
 
     title: str
     source: str
+    headline: str = ""
     notes: tuple[str, ...] = Field(default=(), strict=False)
     claims: dict[str, ClaimText]
 
@@ -255,6 +264,7 @@ class Chapter:
         *,
         id: str = "",
         notes: tuple[str, ...] = (),
+        headline: Mapping[str, Callable[[Results], str]] = _NO_WORDS,
         **words: Any,
     ) -> PaperFigure:
         """A figure of the file.
@@ -264,6 +274,7 @@ class Chapter:
             claims: By name, in order: the value of each.
             id: Of the figure; "": the name.
             notes: In place of the file's.
+            headline: Words for its headline: what the runs measured, as text.
             words: For the texts of the figure and its claims.
 
         Raises:
@@ -286,7 +297,19 @@ class Chapter:
             draw=draw,
             table=table,
             notes=tuple(self._filled(note, words) for note in notes or texts.notes),
+            headline=self._headline(texts.headline, headline, words) if texts.headline else None,
         )
+
+    def _headline(
+        self,
+        text: str,
+        measured: Mapping[str, Callable[[Results], str]],
+        words: Mapping[str, Any],
+    ) -> Callable[[Results], str]:
+        def filled(results: Results) -> str:
+            return self._filled(text, {**words, **{k: v(results) for k, v in measured.items()}})
+
+        return filled
 
     def _claim(self, id: str, figure: FigureText, claim: Like, words: Mapping[str, Any]) -> Claim:
         text = figure.claims[claim.text]

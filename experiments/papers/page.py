@@ -67,6 +67,7 @@ class Shown:
 
     Attributes:
         id, source, title, notes: Of the figure.
+        headline: What comes out otherwise than in the paper; "" if there is nothing.
         svg: Its drawing; None for a table.
         beyond: What the paper does not tell of its runs; None if there is nothing.
         live: Its live runs beside the same in virtual time; None if it has none.
@@ -76,6 +77,7 @@ class Shown:
     source: str
     title: str
     notes: tuple[str, ...]
+    headline: str
     claims: list[ClaimResult]
     svg: str | None
     table: Table | None
@@ -110,7 +112,8 @@ def show(
         except OSError as error:
             raise AgoraError(f"{folder}: cannot write {figure.id}: {error.strerror}") from error
     table = None if figure.table is None else figure.table(results)
-    texts = (figure.id, figure.source, figure.title, figure.notes)
+    headline = "" if figure.headline is None else figure.headline(results)
+    texts = (figure.id, figure.source, figure.title, figure.notes, headline)
     return Shown(*texts, claims, svg, table, beyond, live)
 
 

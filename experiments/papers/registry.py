@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from experiments.papers.chapter import Paper
+from experiments.papers.firmament import algorithms, optimisations
 from experiments.papers.omega import figures, mapreduce
 from experiments.papers.parsync import controls, models, section6
+from experiments.papers.quincy import figures as quincy
 from shared_state.errors import AgoraError
 
 PARSYNC = Paper(
@@ -19,7 +21,21 @@ OMEGA = Paper(
     "These runs have cells of up to 1,000 machines, and one or two hours in place of days.",
     (*figures.FIGURES, *mapreduce.FIGURES),
 )
-PAPERS: dict[str, Paper] = {paper.id: paper for paper in (PARSYNC, OMEGA)}
+FIRMAMENT = Paper(
+    "firmament",
+    "Firmament",
+    "These runs have a fifth of the paper’s machines, and jobs a fifth of the tasks.",
+    (*algorithms.FIGURES, *optimisations.FIGURES),
+    "Timed rounds of the flow scheduler",
+)
+QUINCY = Paper(
+    "quincy",
+    "Quincy",
+    "These runs have fewer rounds, and a smaller cell for the variants.",
+    quincy.FIGURES,
+    "Timed rounds of the flow scheduler",
+)
+PAPERS: dict[str, Paper] = {paper.id: paper for paper in (PARSYNC, OMEGA, FIRMAMENT, QUINCY)}
 
 
 def paper_of(name: str) -> Paper:

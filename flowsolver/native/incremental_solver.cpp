@@ -375,7 +375,8 @@ Certificate IncrementalSolver::certify_from_last(std::size_t others) {
   for (ArcId a : proof_.arcs()) {
     if (network_.arc_alive()[a] == 0) continue;
     arcs.push_back(a);
-    if (flow_[a] > 0 && engine_->is_implicitly_priced(net().tail[a])) look_at(net().tail[a], kBound);
+    if (flow_[a] > 0 && engine_->is_implicitly_priced(net().tail[a]))
+      look_at(net().tail[a], kBound);
   }
   const std::size_t changed = arcs.size();
   std::vector<std::size_t> end;  // of the arcs at each node

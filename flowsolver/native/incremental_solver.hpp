@@ -103,7 +103,8 @@ class ColdStartRule {
 // since, and the prices that were proved then.
 class ProofOfRounds {
  public:
-  // Changes since the last answer. Of a node: it is new, or the flow at it may not balance any more.
+  // Changes since the last answer. Of a node: it is new, or the flow at it may not balance any
+  // more.
   void change_arc(ArcId a) { next_arcs_.push_back(a); }
   void change_node(NodeId v) { next_nodes_.push_back(v); }
   // There is a new answer. `comparable`: the engine says what it has touched since the last one.

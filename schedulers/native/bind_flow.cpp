@@ -277,8 +277,8 @@ void bind_flow(nb::module_& module) {
       .def("rows", with_arrays(&TaskTable::rows_of, {"task"}))
       .def("waiting", with_arrays(&TaskTable::waiting, {}))
       .def("still_waiting", with_arrays(&TaskTable::still_waiting, {"task"}))
-      .def("running_on",
-           [](const TaskTable& self, size_t machines) { return array_of(self.running_on(machines)); })
+      .def("running_on", [](const TaskTable& self,
+                            size_t machines) { return array_of(self.running_on(machines)); })
       .def("columns", &columns)
       .def("waiting_ask_for", with_arrays(&TaskTable::waiting_ask_for, {"unit"}))
       .def("requests", &requests)

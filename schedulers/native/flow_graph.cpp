@@ -494,8 +494,8 @@ FlowArcs::Relisted FlowArcs::relist(const Joining& tasks) {
 }
 
 void FlowArcs::name_relisted(std::span<const int64_t> arc) {
-  require(arc.size() == static_cast<size_t>(
-                            std::count(relisted_arcs_.begin(), relisted_arcs_.end(), kNoArc)),
+  require(arc.size() ==
+              static_cast<size_t>(std::count(relisted_arcs_.begin(), relisted_arcs_.end(), kNoArc)),
           "arc: expected one id for each new arc");
   reserve(arc);
   auto next = arc.begin();
@@ -569,8 +569,8 @@ void FlowArcs::take_flow(std::span<const int64_t> arc, std::span<const int64_t> 
 
 FlowArcs::Running FlowArcs::running(const TaskTable& table, size_t machines) const {
   Running found{{}, std::vector<int64_t>(machines, 0)};
-  const int64_t end = std::min(static_cast<int64_t>(table.rows()),
-                               static_cast<int64_t>(tasks_.size()));
+  const int64_t end =
+      std::min(static_cast<int64_t>(table.rows()), static_cast<int64_t>(tasks_.size()));
   for (int64_t row = 0; row < end; ++row) {
     if (static_cast<TaskNodeState>(table.node_state[row]) != TaskNodeState::kRunning) continue;
     if (tasks_[at(row)].next_hop != table.running_arc[row]) {

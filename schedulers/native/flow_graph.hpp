@@ -354,8 +354,8 @@ class FlowArcs {
   void name(std::span<const int64_t> arc);
 
   // The same for tasks in the graph whose policy gives them other arcs. An arc that leads where one
-  // of the task's arcs led before is that arc, with its new cost. The others are removed or new; the
-  // new ones are to be named with name_relisted().
+  // of the task's arcs led before is that arc, with its new cost. The others are removed or new;
+  // the new ones are to be named with name_relisted().
   //
   // Throws as join() does, and for rows that are named twice.
   struct Relisted {
@@ -385,7 +385,7 @@ class FlowArcs {
   // Running tasks of the graph: the rows of those that the flow moves, and how many others stay on
   // each machine.
   struct Running {
-    std::vector<int64_t> moved;   // rows, ascending
+    std::vector<int64_t> moved;    // rows, ascending
     std::vector<int64_t> staying;  // [M]
   };
   Running running(const TaskTable& table, size_t machines) const;

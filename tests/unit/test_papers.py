@@ -32,6 +32,7 @@ from experiments.papers.claims import (
     judge,
     value_range,
 )
+from experiments.papers.firmament import cells as firmament
 from experiments.papers.omega import figures as omega_figures
 from experiments.papers.omega import mapreduce
 from experiments.papers.page import (
@@ -47,7 +48,8 @@ from experiments.papers.parsync import controls, models, section6
 from experiments.papers.parsync.arms import arms, arms_of_scale
 from experiments.papers.parsync.models import SETTINGS, conflict_rate, delay_share, growth
 from experiments.papers.plots import binned, preferred_share, throughput, waiting
-from experiments.papers.registry import OMEGA, PAPERS, PARSYNC, paper_of
+from experiments.papers.quincy import figures as quincy
+from experiments.papers.registry import FIRMAMENT, OMEGA, PAPERS, PARSYNC, QUINCY, paper_of
 from experiments.papers.runs import PlatformRuns
 from experiments.papers.statistics import difference, over, quotient
 from experiments.studies.model_runs import (
@@ -322,6 +324,8 @@ def test_claims_and_words_that_nobody_states_are_refused() -> None:
     [
         (PARSYNC, (models, section6, controls)),
         (OMEGA, (omega_figures, mapreduce)),
+        (FIRMAMENT, (firmament,)),
+        (QUINCY, (quincy,)),
         (tiny.PAPER, (tiny,)),
     ],
     ids=lambda value: value.id if isinstance(value, Paper) else "",

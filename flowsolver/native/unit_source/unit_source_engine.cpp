@@ -422,9 +422,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
   void fetch_price(NodeId v) const override { __builtin_prefetch(&graph_.nodes[v].price); }
   bool is_implicitly_priced(NodeId v) const override { return sources_.is_source(v); }
   // Without those over which sources could come: an aggregator may have one from each task.
-  void arcs_bound_by(NodeId v, std::vector<ArcId>& arcs) const override {
-    arcs_at(v, arcs, false);
-  }
+  void arcs_bound_by(NodeId v, std::vector<ArcId>& arcs) const override { arcs_at(v, arcs, false); }
 
  private:
   using Sources = UnitSources<Value>;

@@ -111,7 +111,7 @@ def collect(algorithm: str) -> Samples:
 
 
 def race() -> None:
-    """Print what rounds take that the racer named first wins, over what is counted."""
+    """Print what is counted of rounds that the racer named first wins, over what they take."""
     for first in (0, 1):
         racers = [RACE[first], RACE[1 - first]]
         ratio: list[float] = []

@@ -204,16 +204,13 @@ std::vector<std::int64_t> distances_to_sink(const Network& network,
   }
   if (farthest == 0) return {};
   const auto over = [&](std::size_t a) { return distance[network.head[a]] + network.cost[a]; };
-  for (ArcId a : inner) {
-    if (distance[network.head[a]] == kInfinity || distance[network.tail[a]] != over(a)) return {};
-  }
   for_each_until_cancelled(m, control, [&](std::size_t a) {
     if (!leads(a) || is_reached[network.tail[a]] != 0) return;
     if (distance[network.head[a]] == kInfinity) distance[network.head[a]] = farthest;
     distance[network.tail[a]] = std::min(distance[network.tail[a]], over(a));
   });
   for (std::int64_t& each : distance) {
-    if (each == kInfinity) each = 0;  // no arc is at the node
+    if (each == kInfinity) each = farthest;  // no way to the sink is open
   }
   return distance;
 }

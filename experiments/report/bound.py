@@ -14,7 +14,7 @@ from experiments.analysis.summary_model import (
     bound_over,
     in_sentence,
 )
-from experiments.config.decision_basis import basis_text
+from experiments.config.decision_basis import BasisKind, basis_text
 from parsync.metrics.quantity import share
 from parsync.metrics.summary import ScopeFigures
 
@@ -87,7 +87,7 @@ def bound_sentences(summary: ComparedArms) -> list[str]:
                 for arm in one.arms
                 if (way := bound.way(arm.overall.preferred_share)) is not None
             }
-            if ways:
+            if ways and one.arms[0].basis.kind is not BasisKind.UNMODELLED:
                 among = f"at {basis_text(one.arms[0].basis)}, " if len(sets) > 1 else ""
                 sentences.append(_ways(ways, among, summary.seed))
     sentences += [

@@ -70,7 +70,9 @@ class QuincySchedulerOptions(FlowOptions):
         preemption, migration: On, as in the variant that the paper's conclusions rest on.
     """
 
-    of_policy = MappingProxyType({"may_wait": True, "place_margin": 0, "stay_margin": 0})
+    # The paper states no margin for staying. Without one, running tasks change places that cost the
+    # same, round after round, and none gets done.
+    of_policy = MappingProxyType({"may_wait": True, "place_margin": 0})
 
     algorithm: Algorithms = (AlgorithmChoice("cost_scaling", from_scratch=True, alpha=2),)
     preemption: bool = True
@@ -104,6 +106,12 @@ def further_capabilities(options: FlowOptions) -> frozenset[Capability]:
     return frozenset(found)
 
 
+def _with_policy(options: FlowOptions) -> frozenset[Capability]:
+    """The same, and what the policy that they name adds."""
+    ranked = policies.get(options.policy).ranked
+    return further_capabilities(options) | (frozenset() if ranked else {Capability.UNMODELLED})
+
+
 def _kind(
     name: str,
     options: type[FlowOptions],
@@ -115,7 +123,7 @@ def _kind(
         build,
         default_decision=DECISION,
         capabilities=CAPABILITIES,
-        further_capabilities=further_capabilities,
+        further_capabilities=_with_policy,
         options_for=options_with_policy,
     )
 

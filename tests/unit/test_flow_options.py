@@ -12,7 +12,6 @@ from flowsolver import algorithms
 from schedulers import registry
 from schedulers.conformance import check_conformance
 from schedulers.decision_clock import PS_PER_OPERATION
-from schedulers.flow.scheduler import PLACES_WHEN_STOPPED
 from schedulers.flow.solver_work import SolverWork
 from schedulers.interface import Capability, Plan
 from shared_state.errors import AgoraError
@@ -29,6 +28,8 @@ from tests.flow_world import (
 )
 
 MACHINES = 30
+# Firmament, Table 2
+PLACES_WHEN_STOPPED = {"cost_scaling", "cycle_cancelling", "network_simplex"}
 LOCAL_OR_FAR = {"machine": {0: 0}, "elsewhere": 10, "unscheduled": 50}
 RACE = [{"name": "relaxation", "from_scratch": True}, {"name": "cost_scaling", "alpha": 9}]
 

@@ -8,19 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedulers.conformance import check_conformance
 from schedulers.flow.options import FlowOptions, options_with_policy
 from schedulers.flow.policies import registry
+from schedulers.flow.policies.conformance import check_policy_conformance
+from schedulers.flow.policies.interface import MachineLoad, ObservedCell, TimePrice
 from schedulers.flow.policies.interference import ANIMALS, InterferenceClasses
-from schedulers.flow.policies.waiting_bounds import fair_shares
+from schedulers.flow.policies.waiting_bounds import GangAdmission, fair_shares
+from schedulers.flow.policies.whare_map import WhareMap
+from schedulers.flow.scheduler import FlowScheduler
 from schedulers.interface import ChangeKind, SchedulerEnvironment, TaskChanges
 from schedulers.registry import get
 from schedulers.run_times import RunningSince, RunTimeEstimator
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
-from shared_state.tasks import NOWHERE_ELSE
+from shared_state.tasks import NOWHERE_ELSE, Int32, PreferenceCatalog, TaskBatch
 from tests.fixtures.examples import examples
-from tests.flow_world import catalog_of, slot_cell, tasks_of
+from tests.flow_world import FlowWorld, catalog_of, slot_cell, tasks_of
 
 UNKNOWN_US = 7
 POLICIES = sorted(registry.BUILT_IN)
@@ -96,6 +99,73 @@ def test_fair_shares_are_what_dealing_one_by_one_gives(tasks: list[int], places:
     assert fair_shares(np.array(tasks, np.int64), places).tolist() == share
 
 
+def load(room: list[int]) -> MachineLoad:
+    """Of machines with so much room, and nothing on them."""
+    free = np.array(room, np.int64)
+    return MachineLoad(free, np.zeros_like(free), free, free)
+
+
+def test_gangs_are_admitted_as_they_were_submitted_while_there_is_room() -> None:
+    admission = GangAdmission()
+    tasks = tasks_of(np.arange(8), gang=np.array([4, 4, 5, 5, 6, 7, 7, -1]))
+    tasks.submit_us[:] = [20, 20, 10, 10, 30, 5, 5, 0]
+    group = np.unique(admission.waiting_group(tasks))
+    size = np.array([np.count_nonzero(admission.waiting_group(tasks) == one) for one in group])
+    admission.observe(observed(tasks.take(np.arange(5, 7)), np.zeros(2, np.int32), 2))
+    bounds = admission.waiting_bounds(group, size, load([2, 3]))
+    assert bounds is not None
+    least, most = (dict(zip(group.tolist(), column.tolist(), strict=True)) for column in bounds)
+    # 7 runs, 5 was submitted before 4, for which 1 place is left, which 6 takes
+    assert [most[2 * gang + 1] for gang in (7, 5, 4, 6)] == [0, 0, 2, 0]
+    assert [least[2 * gang + 1] for gang in (7, 5, 4, 6)] == [0, 0, 2, 0]
+    assert (least[0], most[0]) == (0, 1), "a task without a gang may wait or not"
+
+
+def observed(running: TaskBatch, machine: Int32, machines: int) -> ObservedCell:
+    full = np.full((machines, 1), 9, np.int64)
+    return ObservedCell(full, full, np.ones(machines, bool), running, machine)
+
+
+def test_whare_map_learns_beside_which_tasks_others_ran_fast() -> None:
+    """A task is not part of its own company."""
+    policy = WhareMap(
+        np.full((3, 1), 9), InterferenceClasses({"batch": "sheep"}), TimePrice(1, 1_000_000)
+    )
+    tasks = tasks_of(np.arange(4))
+    policy.task_arcs(tasks)
+    policy.learn(changes(ChangeKind.COMMITTED, 0, [0, 1, 2, 3]))
+    # 0 and 1 run together, 2 alone on the second machine, nothing on the third
+    policy.observe(observed(tasks.take(np.arange(3)), np.array([0, 0, 1], np.int32), 3), 0)
+    policy.learn(changes(ChangeKind.FINISHED, 100, [0], machine=0))
+    policy.learn(changes(ChangeKind.FINISHED, 300, [2], machine=1))
+    policy.observe(observed(tasks.take(np.array([1])), np.array([0], np.int32), 3), 0)
+    sheep = np.full(3, ANIMALS.index("sheep"))
+    cost = policy.machine_arc_cost(sheep, np.zeros(3, np.int64), np.arange(3), load([9, 9, 9]))
+    # mean of all: 200, of those beside one sheep 100, of those alone 300; the type is 100 % of best
+    assert cost.tolist() == [100, 100, 100]
+    policy.learn(changes(ChangeKind.FINISHED, 700, [3], machine=2))
+    policy.observe(observed(tasks.take(np.arange(3)), np.array([0, 0, 1], np.int32), 3), 0)
+    mean_us, known = policy._xi.mean_us(policy._xi_key(sheep, policy._company_of, np.arange(3)))
+    assert known.tolist() == [False, True, True]  # beside two, beside one, alone
+    assert mean_us[1:].tolist() == [100, 500]
+
+
+def test_nothing_is_placed_without_costs_until_waiting_has_a_price() -> None:
+    for wait_cost, placed in ((0, 0), (1, 3)):
+        spec = slot_cell(2, 2, 2)
+        given = {"policy": "void", "wait_cost": wait_cost}
+        environment = SchedulerEnvironment(
+            "flow", spec, Partitioning.by_topology(spec, 1).offsets, PreferenceCatalog.empty()
+        )
+        spec_of_kind = get("flow")
+        scheduler = spec_of_kind.build(spec_of_kind.parse_options(given), environment)
+        assert isinstance(scheduler, FlowScheduler)
+        world = FlowWorld(spec, scheduler)
+        world.offer(tasks_of(np.arange(3)))
+        world.now_us = 5_000_000
+        assert len(world.plan().task) == placed
+
+
 def build(**options: object) -> None:
     spec = slot_cell(3, 1, 3)
     constrained = catalog_of(
@@ -139,15 +209,9 @@ def test_what_cannot_be_is_refused(options: dict[str, object], says: str) -> Non
         build(**options)
 
 
-# network_aware needs a cell with a resource that is a bandwidth
-@pytest.mark.parametrize("policy", [one for one in POLICIES if one != "network_aware"])
-def test_every_policy_keeps_the_contract_of_schedulers(policy: str) -> None:
-    check_conformance(get("flow"), {"policy": policy, "preemption": True})
-
-
 @pytest.mark.parametrize("option", ["fair_share", "admit_gangs"])
-def test_bounds_of_waiting_keep_the_contract_of_schedulers(option: str) -> None:
-    check_conformance(get("flow"), {option: True, "preemption": option == "fair_share"})
+def test_bounds_of_waiting_keep_the_contract_of_policies(option: str) -> None:
+    check_policy_conformance(registry.get("quincy"), {option: True})
 
 
 def test_options_of_policies_do_not_hide_those_of_schedulers() -> None:

@@ -86,6 +86,9 @@ CASES = {
 }
 LARGE = {
     "path of 100,000 nodes": lambda: long_path(100_000).network,
+    "path of 10,000 nodes with supplies of one sign in blocks": lambda: (
+        long_path(10_000, block=100).network
+    ),
     "hub of 50,000 leaves": lambda: hub_network(50_000),
 }
 LARGE_MOST_MS = 60_000

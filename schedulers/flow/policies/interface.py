@@ -218,13 +218,16 @@ class Policy(ABC):
     def stale_aggregators(self) -> Int64:
         """The aggregators in the graph (int64[k]) whose arcs are no longer what aggregator_arcs()
         said of them. It is asked anew: arcs that differ in cost or capacity change, arcs that are
-        not named any more close."""
+        not named any more close. Others are passed over.
+
+        Arcs are told apart by tail, head and level: no two of a policy that has this method are
+        alike in all."""
         return NONE
 
     def stale_tasks(self) -> Int64:
         """The ids of tasks in the graph (int64[k]), waiting or running, whose arcs are no longer
         what task_arcs(), unscheduled_cost() and running_arc_cost() said of them. They are asked
-        anew."""
+        anew. Tasks that were in the graph and are not any more are passed over."""
         return NONE
 
     def waiting_group(self, tasks: TaskBatch) -> Int64:
@@ -303,7 +306,7 @@ class Policy(ABC):
         self, tail: Int64, level: Int64, machine: Int64, load: MachineLoad
     ) -> Int64 | None:
         """What arcs of these levels from these aggregators into these machines cost now: int64[k].
-        None: what aggregator_arcs() said.
+        None: as before.
 
         Called when a machine's load changes, or what observe() was told of it.
         """

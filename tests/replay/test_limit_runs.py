@@ -125,7 +125,7 @@ def test_limits_that_cannot_be_kept_are_refused() -> None:
 
     check("random", hold_max=0.5, jobs_max=2)
     check("flow", jobs_max=2)
-    with pytest.raises(AgoraError, match=r"group 'quincy': hold_max: .* keeps the tasks that wait"):
+    with pytest.raises(AgoraError, match=r"group 'flow': hold_max: .* keeps the tasks that wait"):
         check("flow", hold_max=0.5)
     quotas = QuotaSpec(groups=(QuotaGroup(name="all"),))
     for limits in ({"hold_max": 0.5}, {"jobs_max": 2}):

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from experiments.analysis.cell_watch import CellWatch, Watched, settle_us
 from experiments.analysis.summary_model import Restart, SeedFigures
 from experiments.config.run_config import RunConfig
@@ -120,21 +117,13 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
             preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),
             gangs=TaskGangs.of(workload),
             preempts=any(_PREEMPTION & group.capabilities for group in arm.groups),
-            urgent=_urgent(arm, workload),
+            priority=(
+                workload.tasks.priority if arm.may_evict is EvictionPolicy.LOWER_PRIORITY else None
+            ),
             preferred_permille=workload.preferred_permille,
         ),
         tables=tables_of(arm.protocol_kinds),
     )
-
-
-def _urgent(arm: ArmConfig, workload: Workload) -> NDArray[np.bool_] | None:
-    """The tasks of more than the lowest priority, bool[tasks], if the arm lets them take the room
-    of others."""
-    priority = workload.tasks.priority
-    if arm.may_evict is not EvictionPolicy.LOWER_PRIORITY or not len(priority):
-        return None
-    urgent: NDArray[np.bool_] = priority > priority.min()
-    return urgent if urgent.any() else None
 
 
 def _bucket_us(end_us: int) -> int:

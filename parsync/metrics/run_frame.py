@@ -83,8 +83,8 @@ class RunFrame:
         gangs: Of the tasks; None if there are none.
         preempts: Whether schedulers of the run may end running tasks for others, or to place them
             better.
-        urgent: bool[tasks], those of more than the lowest priority; None where there are none, or
-            where no scheduler may end tasks of others for them.
+        priority: int32[tasks], where tasks may end for those of others that are of higher priority;
+            None elsewhere.
         preferred_permille: The run time of a task on a preferred machine, in thousandths of that
             on others (alpha).
         jobs: The places of the jobs; None without job_of.
@@ -114,7 +114,7 @@ class RunFrame:
     preferences: TaskPreferences | None = None
     gangs: TaskGangs | None = None
     preempts: bool = False
-    urgent: NDArray[np.bool_] | None = None
+    priority: Int32 | None = None
     preferred_permille: int = 1000
     jobs: JobIndex | None = field(init=False)
     service_jobs: NDArray[np.bool_] | None = field(init=False)

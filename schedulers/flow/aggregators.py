@@ -94,6 +94,7 @@ class Aggregators:
         self._arcs_change = policy.overrides("stale_aggregators")
         self.node = np.full(policy.aggregators, NO_NODE, np.int64)
         self.inner = _none()
+        self._bounded = False  # whether an arc between aggregators has ever had a capacity
         # The rows of inner by tail: the first, and the one after the last.
         self._rows = (
             np.zeros(policy.aggregators, np.int64),
@@ -206,7 +207,9 @@ class Aggregators:
     def flow(self) -> AggregatorFlow:
         """The flow out of aggregators after the last solve, for the extraction."""
         inner = self.inner
-        return AggregatorFlow(*self._rows, inner.head, inner.cost, inner.flow, inner.capacity)
+        return AggregatorFlow(
+            *self._rows, inner.head, inner.cost, inner.flow, inner.capacity, self._bounded
+        )
 
     # --- what the policy says --------------------------------------------------------------------
 
@@ -228,6 +231,7 @@ class Aggregators:
             between = arcs.head < 0
             check_capacities(policy, arcs.tail[between], arcs.head[between], arcs.capacity[between])
             capacity[between] = np.minimum(arcs.capacity[between], UNBOUNDED)
+            self._bounded |= bool(np.any(capacity < UNBOUNDED))
         return AggregatorArcs(arcs.tail, arcs.head, arcs.cost, arcs.level, capacity)
 
     def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:

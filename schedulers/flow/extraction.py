@@ -33,6 +33,7 @@ class AggregatorFlow(NamedTuple):
         cost: int64[k].
         flow: int64[k], in units, which are tasks.
         capacity: int64[k], likewise; UNBOUNDED: none.
+        bounded: Whether an arc between aggregators has one.
     """
 
     first: Int64
@@ -41,6 +42,7 @@ class AggregatorFlow(NamedTuple):
     cost: Int64
     flow: Int64
     capacity: Int64
+    bounded: bool
 
 
 class PricedSlots(NamedTuple):

@@ -74,10 +74,18 @@ class Observations:
         # by row of the task table: which task runs there (-1: none), and where
         self._task = self._machine = np.zeros(0, np.int64)
 
-    def changed(self, load: MachineLoad, cell: ObservedCell | None, table: TaskTable) -> Int64:
-        """The machines whose load or tasks differ from those of the last call, int64[k]."""
+    def changed(
+        self, load: MachineLoad, cell: ObservedCell | None, table: TaskTable, moved: Int64
+    ) -> Int64:
+        """The machines whose load or tasks differ from those of the last call, int64[k].
+
+        moved: int64[m], those whose room does.
+        """
         machines = len(load.room)
         before, self._load = self._load, load
+        same_total = before is not None and load.total is before.total
+        if cell is None and same_total and load.room is load.free:
+            return moved  # what is used differs only with the room
         if before is None:
             differs = np.ones(machines, bool)
         else:
@@ -226,7 +234,7 @@ class FlowGraph:
             self.solver.remove_nodes(removed)
         machine = self._machine_arcs.set_load(load, slots)
         if self._aggregators.follow_load:
-            machine = self._observations.changed(load, observed, table)
+            machine = self._observations.changed(load, observed, table, machine)
         self._aggregators.set_load(machine, load)
         progress_price = self._policy.progress_price
         risen = progress_price.cost * (now_us // progress_price.quantum_us)

@@ -70,7 +70,9 @@ class QuincySchedulerOptions(FlowOptions):
         preemption, migration: On, as in the variant that the paper's conclusions rest on.
     """
 
-    of_policy = MappingProxyType({"may_wait": True, "place_margin": 0, "stay_margin": 0})
+    # The paper states no margin for staying. Without one, running tasks change places that cost the
+    # same, round after round, and none gets done.
+    of_policy = MappingProxyType({"may_wait": True, "place_margin": 0})
 
     algorithm: Algorithms = (AlgorithmChoice("cost_scaling", from_scratch=True, alpha=2),)
     preemption: bool = True

@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from flowsolver.choices import AlgorithmChoice, algorithm_choices
 from schedulers.flow.policies import registry
 from schedulers.flow.policies.interface import TimePrice
+from schedulers.flow.policies.registry import PolicySpec
 from schedulers.interface import Capability
 from schedulers.prices.registry import PriceOptions
 from shared_state.errors import AgoraError
@@ -151,19 +152,18 @@ def options_with_policy(of_kind: type[FlowOptions], given: Mapping[str, Any]) ->
     name = given.get("policy", of_kind.model_fields["policy"].default)
     if not isinstance(name, str):
         return of_kind  # which refuses it
-    return joined_options(of_kind, name, registry.get(name).options)
+    return joined_options(of_kind, registry.get(name))
 
 
 @lru_cache(maxsize=256)
-def joined_options(
-    of_kind: type[FlowOptions], policy: str, of_policy: type[BaseModel]
-) -> type[FlowOptions]:
-    """The model of a kind's options with those of a policy of this name.
+def joined_options(of_kind: type[FlowOptions], policy: PolicySpec) -> type[FlowOptions]:
+    """The model of a kind's options with those of a policy.
 
     Raises:
         AgoraError: Something in the policy's model has the name of something in the kind's, which
             would replace it.
     """
+    of_policy = policy.options
     theirs = set(dir(of_policy)) | set(of_policy.model_fields)
     ours = set(dir(of_kind)) | set(of_kind.model_fields)
     shared = sorted(
@@ -173,8 +173,8 @@ def joined_options(
     )
     if shared:
         raise AgoraError(
-            f"flow policy {policy!r}: its options have {shared[0]!r}, as all flow schedulers do; "
-            f"give it another name"
+            f"flow policy {policy.kind!r}: its options have {shared[0]!r}, as all flow schedulers "
+            "do; give it another name"
         )
     bases: Any = (of_kind, of_policy)
     changed: Any = {

@@ -165,7 +165,7 @@ nb::tuple flow_placements(const agora::ClusterView& view, nb::handle head, nb::h
                           nb::handle arc_task, nb::handle arc_head, nb::handle arc_cost,
                           nb::handle first, nb::handle end, nb::handle inner_head,
                           nb::handle inner_cost, nb::handle inner_flow, nb::handle inner_capacity,
-                          nb::handle machine_room, nb::handle slot_cost, size_t slot_levels,
+                          bool bounded, nb::handle machine_room, nb::handle slot_cost, size_t slot_levels,
                           nb::handle slots, nb::handle slots_free, nb::handle units_free,
                           int64_t slot_beyond, bool direct_is_priced, nb::handle inner_is_priced,
                           uint64_t stream) {
@@ -205,6 +205,7 @@ nb::tuple flow_placements(const agora::ClusterView& view, nb::handle head, nb::h
                                inner_costs.span(),
                                inner_flows.span(),
                                capacities.span(),
+                               bounded,
                                room.span(),
                                priced};
   agora::FlowPlacements found;

@@ -84,11 +84,9 @@ class TieBreaking {
         arc_(in.head.size(), kNoArc),
         last_(in.head.size()),
         paid_(in.head.size()) {
-    for (size_t e = 0; e < inner_room_.size(); ++e) {
+    for (size_t e = 0; e < inner_room_.size(); ++e)
       inner_room_[e] = in.inner_capacity[e] - in.inner_flow[e];
-      some_bounded_ |= is_bounded(e);
-    }
-    if (some_bounded_) leads_to_bound_.resize(in.first.size(), kUnknown);
+    if (in.bounded) leads_to_bound_.resize(in.first.size(), kUnknown);
   }
 
   FlowPlacements run() {
@@ -200,7 +198,7 @@ class TieBreaking {
       if (in_.head[i] >= 0) continue;
       tasks.push_back(static_cast<uint32_t>(i));
       key[i] = {false, in_.head[i], paid_[i]};
-      if (some_bounded_ && leads_to_bound(aggregator(in_.head[i]), 0))
+      if (in_.bounded && leads_to_bound(aggregator(in_.head[i]), 0))
         key[i] = {true, -1 - static_cast<int64_t>(last_[i]), in_.inner_cost[at(arc_[i])]};
     }
     std::stable_sort(tasks.begin(), tasks.end(),
@@ -393,7 +391,6 @@ class TieBreaking {
   std::vector<int64_t> paid_;          // [n]: what the path costs from its first aggregator on
   enum Known : int8_t { kUnknown, kNo, kYes };
   std::vector<Known> leads_to_bound_;  // by aggregator, if there are bounds
-  bool some_bounded_ = false;
   uint64_t counts_ = 0;
   std::vector<Option> heap_;
   FlowPlacements out_;

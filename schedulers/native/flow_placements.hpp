@@ -59,6 +59,7 @@ struct SolvedFlow {
   std::span<const int64_t> inner_cost;
   std::span<const int64_t> inner_flow;
   std::span<const int64_t> inner_capacity;  // at least kUnbounded: nothing bounds it
+  bool bounded;                             // whether some arc between aggregators is
   // [M]: how many of these tasks each machine can take, those included that the flow takes there.
   std::span<const int64_t> machine_room;
   PricedSlots priced = {};

@@ -40,8 +40,11 @@ struct Flow {
   std::vector<int64_t> machine_flow, machine_room;
 
   SolvedFlow solved() const {
-    return {head, request.data(), arc_task,   arc_head,   arc_cost,       first,
-            end,  inner_head,     inner_cost, inner_flow, inner_capacity, machine_room};
+    bool bounded = false;
+    for (size_t e = 0; e < inner_capacity.size() && e < inner_head.size(); ++e)
+      bounded |= inner_head[e] < 0 && inner_capacity[e] < kUnbounded;
+    return {head,       request.data(), arc_task,   arc_head,       arc_cost, first,       end,
+            inner_head, inner_cost,     inner_flow, inner_capacity, bounded,  machine_room};
   }
 
   // What the cheapest way costs from this head to each machine, and every cost there is.

@@ -14,7 +14,7 @@ from schedulers.flow.extraction import (
     flow_placements,
     place_singly,
 )
-from schedulers.flow.policies.interface import TaskArcs, to_aggregator
+from schedulers.flow.policies.interface import UNBOUNDED, TaskArcs, to_aggregator
 from shared_state.partition import Partitioning
 from shared_state.tasks import Int64, PreferenceCatalog
 from shared_state.transaction import PartitionDelta
@@ -51,7 +51,8 @@ def aggregators(
     first, end = (
         np.searchsorted(columns[0], np.arange(count), side=side) for side in ("left", "right")
     )
-    return AggregatorFlow(first, end, *columns[1:])
+    between = (columns[1] < 0) & (columns[4] < UNBOUNDED)
+    return AggregatorFlow(first, end, *columns[1:], bool(between.any()))
 
 
 class SolvedFlow:

@@ -33,8 +33,8 @@ class PreemptionFigures(Figures):
     followed from them, whenever it did.
 
     Who planned an eviction is known from the claims on the machine at that moment: the cell ends a
-    task of another scheduler only for an accepted claim in its place. If the task's own scheduler
-    was given a place there, or nobody was, it was an eviction of its own.
+    task of another scheduler only for accepted claims in its place, of higher priority. If there
+    was none, or the task's own scheduler was given a place there, it was an eviction of its own.
 
     An evicted task starts over. Costs are those of the workload, never a policy's own. What an
     eviction saved may be negative.
@@ -260,7 +260,7 @@ class PreemptionMetric(Metric):
         would_end_us = since_us + np.where(preferred, on_preferred_us, elsewhere_us)
         left_us = np.where(known & finishes, np.maximum(would_end_us - at_us, 0), 0)
         better = starts.preferred[following].astype(np.int64) - preferred
-        by, takers = _takers(starts, machine, at_us, owner)
+        by, takers = self._takers(starts, task, machine, at_us, owner)
         own = by == owner
         return _Evictions(
             agent=by,
@@ -272,6 +272,39 @@ class PreemptionMetric(Metric):
             cost_saved=cost_saved,
             run_saved_us=np.where(both & finishes, (elsewhere_us - on_preferred_us) * better, 0),
         )
+
+    def _takers(
+        self, starts: _Starts, task: Int64, machine: Int64, at_us: Int64, owner: Int64
+    ) -> tuple[Int64, Int64]:
+        """Who planned each eviction, and how many tasks started on its machine at its moment:
+        int64[n] each. If it was not the owner, it is whose task there has the highest priority; of
+        equals the first."""
+        rows = np.flatnonzero(np.isin(starts.start_us, at_us))
+        agent = starts.agent[rows]
+        # the pairs of machine and time, numbered; of one pair the highest priority comes first
+        places = np.concatenate([starts.machine[rows], machine])
+        times = np.concatenate([starts.start_us[rows], at_us])
+        agents = np.concatenate([agent, owner])
+        priority = np.concatenate([self._priority(starts.task[rows]), self._priority(task)])
+        ends = np.arange(len(places)) >= len(rows)
+        order = np.lexsort((agents, -priority, ends, times, places))
+        begins = np.ones(len(order), np.bool_)
+        begins[1:] = (np.diff(places[order]) != 0) | (np.diff(times[order]) != 0)
+        pair = np.empty(len(order), np.int64)
+        pair[order] = np.cumsum(begins) - 1
+        started, ended = pair[: len(rows)], pair[len(rows) :]
+        takers = np.bincount(started, minlength=len(order))[ended]
+        width = 2 + max(int(agent.max(initial=0)), int(owner.max(initial=0)))
+        claimed = np.isin(ended * width + owner, started * width + agent)
+        first = order[begins][ended]
+        by_other = ~claimed & (priority[first] > priority[len(rows) :])
+        return np.where(by_other, agents[first], owner), takers
+
+    def _priority(self, task: Int64) -> Int64:
+        """The priorities of tasks, int64[n]; 0 where nobody makes room for others."""
+        if self.run.priority is None:
+            return np.zeros(len(task), np.int64)
+        return self.run.priority[task].astype(np.int64)
 
     def _run_us(self, starts: _Starts, task: Int64) -> Int64:
         """How long each of these tasks, int64[n], runs on a machine that it does not prefer, by
@@ -308,28 +341,6 @@ def _last_before(starts: _Starts, task: Int64, at_us: Int64) -> Int64:
     found[order] = last
     row = found[asked]
     return np.where((row >= 0) & (starts.task[row] == task), row, -1)
-
-
-def _takers(starts: _Starts, machine: Int64, at_us: Int64, owner: Int64) -> tuple[Int64, Int64]:
-    """Who planned each eviction, and how many tasks started on its machine at its moment: int64[n]
-    each. Of several schedulers that did, the owner counts first, then the first one."""
-    rows = np.flatnonzero(np.isin(starts.start_us, at_us))
-    agent = starts.agent[rows]
-    # the pairs of machine and time, numbered; of one pair the starts come first, by agent
-    places = np.concatenate([starts.machine[rows], machine])
-    times = np.concatenate([starts.start_us[rows], at_us])
-    agents = np.concatenate([agent, np.full(len(machine), np.iinfo(np.int64).max)])
-    order = np.lexsort((agents, times, places))
-    begins = np.ones(len(order), np.bool_)
-    begins[1:] = (np.diff(places[order]) != 0) | (np.diff(times[order]) != 0)
-    pair = np.empty(len(order), np.int64)
-    pair[order] = np.cumsum(begins) - 1
-    started, ended = pair[: len(rows)], pair[len(rows) :]
-    takers = np.bincount(started, minlength=len(order))[ended]
-    width = 2 + max(int(agent.max(initial=0)), int(owner.max(initial=0)))
-    claimed = np.isin(ended * width + owner, started * width + agent)
-    first = agents[order[begins]][ended]
-    return np.where(claimed | (takers == 0), owner, first), takers
 
 
 def _rank(machine: Int64, at_us: Int64, left_us: Int64, task: Int64) -> Int64:
@@ -378,7 +389,7 @@ class UrgentMetric(NativeMetric):
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
-        known = run.urgent is not None and run.job_of is not None and run.preferences is not None
+        known = run.priority is not None and run.job_of is not None and run.preferences is not None
         self._job_of = run.job_of if known and run.job_of is not None else np.zeros(0, np.int64)
         self._jobs = JobIndex(self._job_of)
         self._agent = np.full(len(self._jobs), -1, np.int32)
@@ -387,7 +398,8 @@ class UrgentMetric(NativeMetric):
 
     @classmethod
     def applies(cls, run: RunFrame) -> bool:
-        return run.urgent is not None
+        priority = run.priority
+        return priority is not None and len(priority) > 0 and bool(np.ptp(priority) > 0)
 
     def add_up(self, rows: Rows) -> None:
         if not len(self._jobs):
@@ -420,9 +432,10 @@ class UrgentMetric(NativeMetric):
         """When the urgent tasks of a scope were submitted, and first committed, int64[n] each; -1
         if never."""
         tasks = self.run.preferences
-        if not len(self._jobs) or tasks is None or self.run.urgent is None:
+        priority = self.run.priority
+        if not len(self._jobs) or tasks is None or priority is None:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        row = np.flatnonzero(self.run.urgent & (self._job_of >= 0))
+        row = np.flatnonzero((priority > priority.min()) & (self._job_of >= 0))
         place, submit_us = self._jobs.places(self._job_of[row]), tasks.submit_us[row]
         inside = np.isin(self.run.slot_of(submit_us), scope.slots)
         inside &= np.isin(self._agent[place], scope.agents) & (submit_us <= self._last_us[place])

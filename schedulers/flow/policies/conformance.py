@@ -19,7 +19,7 @@ import numpy as np
 
 from flowsolver import FlowNetwork, Status, solve
 from schedulers.conformance import check_conformance, require
-from schedulers.flow.kinds import CAPABILITIES, DECISION, further_capabilities
+from schedulers.flow.kinds import CAPABILITIES, DECISION
 from schedulers.flow.options import FlowOptions, joined_options
 from schedulers.flow.policies.interface import (
     UNBOUNDED,
@@ -32,7 +32,7 @@ from schedulers.flow.policies.interface import (
 from schedulers.flow.policies.registry import PolicySpec
 from schedulers.flow.scheduler import FlowScheduler
 from schedulers.flow.solver_graph import NO_NODE, TaskNodeState
-from schedulers.interface import Plan, PlanContext, SchedulerEnvironment
+from schedulers.interface import Capability, Plan, PlanContext, SchedulerEnvironment
 from schedulers.registry import SchedulerSpec
 from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
@@ -70,12 +70,16 @@ def _scheduler_of(spec: PolicySpec, resources: tuple[str, str]) -> SchedulerSpec
 
     return SchedulerSpec(
         spec.kind,
-        joined_options(FlowOptions, spec.kind, spec.options),
+        joined_options(FlowOptions, spec),
         build,
         default_decision=DECISION,
         capabilities=CAPABILITIES,
-        further_capabilities=further_capabilities,
+        further_capabilities=_further_capabilities,
     )
+
+
+def _further_capabilities(options: FlowOptions) -> frozenset[Capability]:
+    return frozenset({Capability.EVICTS}) if options.preemption else frozenset()
 
 
 class _CheckedFlow(FlowScheduler):

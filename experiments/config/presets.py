@@ -231,6 +231,13 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
         arm("Greedy at own speed", greedy(CountedTime())),
         arm(f"{n} greedy at own speed", greedy(CountedTime(), n)),
         arm("Flow at own speed", flow(CountedTime())),
+        # With preemption a run takes nine times as long (docs/firmament.md).
+        arm(
+            "Firmament, no preemption",
+            flow_group(scale, "firmament", 1, "state_aligned", CountedTime()).model_copy(
+                update={"options": {"preemption": False}}
+            ),
+        ),
     )
 
 

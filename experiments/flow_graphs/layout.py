@@ -67,7 +67,8 @@ class Layout:
 
     Attributes:
         box: Of each node.
-        jobs: The job, and the first and last y of its tasks, of each group of tasks of a job.
+        jobs: The job, and the first and last y of its tasks, of each job with tasks in the round or
+            the one before.
         width, height: Of the drawing; the same in all rounds.
     """
 
@@ -103,7 +104,8 @@ def laid_out(rounds: Sequence[RecordedRound]) -> list[Layout]:
     Machines and aggregators keep their places in all rounds, and so do tasks if they are few.
     """
     union = _Nodes(rounds)
-    with_gone = [_Nodes(rounds[max(place - 1, 0) : place + 1]) for place in range(len(rounds))]
+    seen = [_Nodes(rounds[max(place - 1, 0) : place + 1]) for place in range(len(rounds))]
+    with_gone = seen
     if len(union.of(NodeKind.TASK)) <= FEW_TASKS:
         with_gone = [union] * len(rounds)
     columns = _columns(union)
@@ -129,7 +131,7 @@ def laid_out(rounds: Sequence[RecordedRound]) -> list[Layout]:
     width = LEFT + len(columns) * step_x + RIGHT
     bottom = TOP + height + BELOW + max(rows, 1) * row_step
     layouts = []
-    for one in with_gone:
+    for its, one in zip(seen, with_gone, strict=True):
         box = dict(fixed)
         tasks = one.of(NodeKind.TASK)
         ys = _heights(tasks, one.job_of)
@@ -141,7 +143,9 @@ def laid_out(rounds: Sequence[RecordedRound]) -> list[Layout]:
             y = TOP + height + BELOW + place // across * row_step
             y += (across - 1 - place % across) * STAIR
             box[key] = _box(key, one.names[key], x, y)
-        layouts.append(Layout(box, list(_jobs(tasks, one.job_of, box)), width, bottom))
+        layouts.append(
+            Layout(box, list(_jobs(its.of(NodeKind.TASK), one.job_of, box)), width, bottom)
+        )
     return layouts
 
 

@@ -324,7 +324,7 @@ class _RoundOnPage:
         parts = (
             ("new nodes", [self._name[key] for key in sorted(its.new_nodes)]),
             ("nodes that left", [self._name[key] for key in sorted(its.gone_nodes)]),
-            ("flow changed place", self._moved_tasks()),
+            ("moved", self._moved_tasks()),
             (
                 "cost changed",
                 [
@@ -350,14 +350,14 @@ class _RoundOnPage:
         return lines
 
     def _moved_tasks(self) -> list[str]:
-        """The tasks of both rounds whose way differs: from where to where."""
+        """The tasks of both rounds that are to be elsewhere: from where to where."""
         assert self._before is not None
-        teller, found = Teller(self._before), []
-        old = {self._before.graph.name[row]: ways for row, ways in self._before.ways.items()}
-        for row, ways in self._its.ways.items():
+        before, found = Teller(self._before), []
+        old = {self._before.graph.name[row]: row for row in self._before.ways}
+        for row in self._its.ways:
             name = self._its.graph.name[row]
-            if name in old and ways.taken and old[name].taken:
-                was, now = teller.machine_of(old[name]), self._teller.machine_of(ways)
+            if name in old:
+                was, now = before.place_of(old[name]), self._teller.place_of(row)
                 if was != now:
                     found.append(f"{name} {was or 'waiting'} ⇒ {now or 'waiting'}")
         return found

@@ -119,7 +119,7 @@ def _too_large(recording: Recording) -> AgoraError:
     return AgoraError(
         f"round {number}: {nodes:,} nodes and {arcs:,} arcs are too many to look at (at most "
         f"{MOST_NODES:,} and {MOST_ARCS:,}); draw what is around a task with --task ID, "
-        "fewer --rounds, or a smaller cell"
+        "or a smaller cell"
     )
 
 

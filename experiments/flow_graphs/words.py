@@ -48,6 +48,16 @@ class Teller:
                 return self._graph.name[self._head[arc]]
         return None
 
+    def place_of(self, row: int) -> str | None:
+        """The machine on which the task of this node is to be after the round: mostly, but for
+        ties, that to which the flow takes it."""
+        facts = self._its.tasks[row]
+        if facts.claimed is not None:
+            return f"M{facts.claimed}"
+        if facts.machine is not None and not facts.evicted:
+            return f"M{facts.machine}"
+        return self.machine_of(self._its.ways[row])
+
     def waits(self, row: int) -> bool:
         """Whether the round leaves the task of this node without a place. One that is to move to
         another machine is evicted first, and placed there by a later round."""

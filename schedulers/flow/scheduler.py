@@ -99,6 +99,7 @@ class FlowScheduler:
             solver=IncrementalSolver(FlowNetwork(), racers, deterministic=options.deterministic),
         )
         self._racers = racers
+        self._solved_by_before: AlgorithmChoice | None = None
         self._places_when_stopped = racers[0].name in PLACES_WHEN_STOPPED
         self._seen = FirstSeen() if options.priority_preemption else None
         self._typical = FlowUnit(dimensions)
@@ -247,9 +248,12 @@ class FlowScheduler:
         """The operations of the solver, if its algorithm is not the default, whose are part of
         RoundWork; of a race those of the winner, and what running beside others adds."""
         by, graph = self.solved_by, self.graph
+        # who lost begins anew, with the winner's answer
+        reads_all = by.from_scratch or (len(self._racers) > 1 and by != self._solved_by_before)
+        self._solved_by_before = by
         spent_ps = 0
         if by.name != DEFAULT_ALGORITHM:
-            spent_ps = SolverWork.of(graph.work, graph.size, by.from_scratch).duration_ps(by.name)
+            spent_ps = SolverWork.of(graph.work, graph.size, reads_all).duration_ps(by.name)
         if len(self._racers) > 1:
             spent_ps = RACE_PS + spent_ps * BESIDE_PERMILLE // 1000
         return spent_ps // PS_PER_OPERATION

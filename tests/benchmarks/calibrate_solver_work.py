@@ -3,9 +3,8 @@
 
 The cells and rounds are those of calibrate_flow_work.py, as far as an algorithm solves them in
 little time. Timed is the solver's part of a round: the processor time of the calling thread, the
-least of REPEATS equal histories. `race` measures what the winner of a race takes beside the others:
-the time of the racer named first, which the calling thread runs, in rounds that it wins, over that
-of the same resolve without the others.
+least of REPEATS equal histories. `race` prints what is counted of a race over what it takes: the
+time of the racer named first, which the calling thread runs, in rounds that it wins.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.flow.solver_work import WEIGHTS_PS, SolverWork
 from shared_state.tasks import Int64
 from tests.benchmarks.calibrate_flow_work import Situation, World, rounds_of, situations
@@ -111,27 +111,20 @@ def collect(algorithm: str) -> Samples:
 
 
 def race() -> None:
-    """Print what a racer takes beside the other, over what it takes alone."""
+    """Print what the solver takes in rounds that the racer named first wins, over what is counted."""
     for first in (0, 1):
         racers = [RACE[first], RACE[1 - first]]
-        alone, beside = [], []
+        ratio: list[float] = []
         for situation in situations():
             if situation.machines not in (500, 2_000) or situation.spreading or situation.mixed:
                 continue
-            both = zip(
-                timed_rounds(situation, racers), timed_rounds(situation, racers), strict=True
-            )
-            for raced, again in both:
-                if raced[2] == again[2] == racers[0]["name"]:
-                    beside.append(min(raced[1], again[1]))
-                    alone.append(predicted_ps(str(raced[2]), raced[3]))
-        ratio = np.array(beside) / np.array(alone)
-        over = [f"{value:.2f}" for value in np.quantile(ratio, (0.1, 0.5, 0.9))] if alone else []
-        print(f"{racers[0]['name']} wins {len(alone)} rounds: true over predicted alone {over}")
-
-
-def predicted_ps(algorithm: str, counts: tuple[int, ...]) -> int:
-    return SolverWork(*counts).duration_ps(algorithm)
+            world = TimedWorld(situation, racers)
+            for _ in rounds_of(world, situation):
+                if world.scheduler.solved_by.name == racers[0]["name"]:
+                    counted = world.scheduler._solver_operations * PS_PER_OPERATION
+                    ratio.append(counted / max(world.spent_ps, 1))
+        over = [f"{value:.2f}" for value in np.quantile(ratio, (0.1, 0.5, 0.9))] if ratio else []
+        print(f"{racers[0]['name']} wins {len(ratio)} rounds: counted over true {over}")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ from tests.fixtures.live_runs import small_workload
 def demo_tree() -> dict[str, Any]:
     scale = demo_scale(quick=True)
     return {
+        "format": 2,
         "settle_s": 1.0,
         "workload": {"kind": "synthetic", **scale.synthetic.model_dump(mode="json")},
         "arms": [arm.model_dump(mode="json") for arm in default_arms(scale)],
@@ -242,7 +243,7 @@ def test_toml_text_reads_back_equal(tree: dict[str, Any]) -> None:
 
 def test_run_config_defaults_are_the_demo() -> None:
     config = RunConfig.model_validate(demo_tree())
-    assert config.seeds == 10 and len(config.arms) == 15
+    assert config.seeds == 10 and len(config.arms) == 16
 
 
 @pytest.mark.parametrize(
@@ -527,7 +528,7 @@ def test_a_kind_that_is_known_already():
     [
         ("given_a.py", None, "{file}", "no such file"),
         ("given-b.py", SOURCE, "{file}", "'given-b' is not a name for a Python module"),
-        ("given_c.py", "SPEC = 1", "{file}", "expected a SchedulerSpec, got a int"),
+        ("given_c.py", "SPEC = 1", "{file}", "expected a SchedulerSpec or a PolicySpec, got a int"),
         ("given_d.py", "1 / 0", "{file}", "given_d.py, line 1: ZeroDivisionError"),
         ("given_e.py", SOURCE, "{file}:OTHER", "has no attribute 'OTHER'"),
         ("schedulers.py", SOURCE, "{file}", "is imported as 'schedulers' instead"),

@@ -71,7 +71,7 @@ def test_the_main_comparison_has_one_capacity_and_one_class_of_own_speed() -> No
     bases = {arm.name: decision_basis(arm, OUTLINE, 500) for arm in default_arms(SCALE)}
     equal = [one for one in bases.values() if one.kind is BasisKind.EQUAL_CAPACITY]
     own = [one for one in bases.values() if one.kind is BasisKind.OWN_SPEED]
-    assert len(equal) + len(own) == len(bases) and len(own) == 3
+    assert len(equal) + len(own) == len(bases) and len(own) == 4
     assert all(one.capacity == pytest.approx(2) and one.scan_cost == 0 for one in equal)
     assert all(comparable(equal[0], one) for one in equal)
     one, eight = bases["Greedy at own speed"], bases["8 greedy at own speed"]

@@ -277,6 +277,11 @@ def test_nodes_do_not_cover_each_other_and_stand_in_the_drawing(policy: str) -> 
             assert box.right <= layout.width and box.bottom <= layout.height
 
 
+def test_only_jobs_with_tasks_have_brackets() -> None:
+    rounds = example("quincy").rounds
+    assert [[job for job, _, _ in layout.jobs] for layout in laid_out(rounds)][:2] == [[0], [0, 1]]
+
+
 def test_every_round_is_drawn_with_its_labels_apart() -> None:
     recording = random_world(5, rounds=5, preemption=True).recording
     texts = re.findall(r'<svg class="graph" id="round-.*?</svg>', page(recording, ABOUT), re.S)
@@ -387,6 +392,22 @@ def test_changes_are_told_by_name() -> None:
     said = "; ".join(second["changed"])
     assert "placement accepted: T" in said
     assert "U0 → S 0 ⇒ 1" in said
+
+
+def test_tasks_that_move_are_told_apart_from_ties() -> None:
+    """Which of four empty machines a task gets is no move; that it gives way to another is."""
+    rounds = data_of(page(example("load_spreading"), ABOUT))["rounds"]
+    assert not any("moved:" in line for line in rounds[1]["changed"])
+    spec = slot_cell(machines=2, slots=1, rack_size=2)
+    near, only = {"machine": {0: 1, 1: 3}}, {"machine": {0: 1}, "elsewhere": 40}
+    sets = [{"elsewhere": 40, "unscheduled": 90, **one} for one in (near, only)]
+    world = RecordedWorld(spec, quincy(spec, catalog_of(sets), preemption=True))
+    for task in (0, 1):
+        world.offer(tasks_of(np.array([task]), preference=1 + task))
+        world.commit(world.plan())
+        world.sync()
+    told = data_of(page(world.recording, ABOUT))["rounds"][1]["changed"]
+    assert "moved: T0 M0 ⇒ M1" in told
 
 
 def test_the_part_around_a_task_has_its_ways_and_no_more() -> None:

@@ -263,8 +263,14 @@ def whole_table(results: Results) -> Table:
 
 
 def shown(value: Value) -> Callable[[Results], str]:
-    """The median of a value over the seeds, to two digits."""
-    return lambda results: median_text(results, value, lambda number: f"{number:.2g}")
+    """The median of a value over the seeds, to two digits or decimals."""
+
+    def text(number: float) -> str:
+        if number >= 10:
+            return f"{number:,.0f}"
+        return f"{number:.2f}" if number >= 0.1 else f"{number:.2g}"
+
+    return lambda results: median_text(results, value, text)
 
 
 def shown_ms(value: Value) -> Callable[[Results], str]:

@@ -341,6 +341,7 @@ FIGURES = (
         fig10_table,
         headline={
             "cost_scaling": shown(of(misplaced_share(5 / 8), COST_SCALING)),
+            "relaxation_half": shown(of(misplaced_share(1 / 2), RELAXATION)),
             "relaxation_end": shown(of(misplaced_share(PARTS[-1]), RELAXATION)),
             "cost_scaling_end": shown(of(misplaced_share(PARTS[-1]), COST_SCALING)),
         },

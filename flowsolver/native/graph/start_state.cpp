@@ -162,6 +162,62 @@ PriceEstimate estimate_price(const Network& network, NodeId root, const Control&
   return estimate;
 }
 
+std::vector<std::int64_t> distances_to_sink(const Network& network,
+                                            std::span<const std::uint8_t> alive, NodeId root,
+                                            const Control& control) {
+  constexpr int kLongestPath = 16;
+  const std::size_t n = network.num_nodes(), m = network.num_arcs();
+  for (NodeId v = 0; v < n; ++v) {
+    if (network.supply[v] < 0 && v != root) return {};
+  }
+  const auto leads = [&](std::size_t a) {
+    return network.capacity[a] > 0 && (alive.empty() || alive[a] != 0);
+  };
+  std::vector<std::uint8_t> is_reached(n, 0);
+  for_each_until_cancelled(m, control,
+                           [&](std::size_t a) { is_reached[network.head[a]] |= leads(a); });
+  std::vector<ArcId> inner;  // arcs not out of sources
+  bool negative = false;
+  for_each_until_cancelled(m, control, [&](std::size_t a) {
+    if (!leads(a) || is_reached[network.tail[a]] == 0 || network.tail[a] == root) return;
+    negative |= network.cost[a] < 0;
+    inner.push_back(static_cast<ArcId>(a));
+  });
+  if (negative) return {};
+  std::vector<std::int64_t> distance(n, kInfinity);
+  distance[root] = 0;
+  bool changes = true;
+  for (int length = 0; changes; ++length) {
+    if (length == kLongestPath) return {};
+    changes = false;
+    for_each_until_cancelled(inner.size(), control, [&](std::size_t i) {
+      const std::int64_t beyond = distance[network.head[inner[i]]];
+      std::int64_t& here = distance[network.tail[inner[i]]];
+      if (beyond == kInfinity || here <= beyond + network.cost[inner[i]]) return;
+      here = beyond + network.cost[inner[i]];
+      changes = true;
+    });
+  }
+  std::int64_t farthest = 0;
+  for (const std::int64_t each : distance) {
+    if (each != kInfinity) farthest = std::max(farthest, each);
+  }
+  if (farthest == 0) return {};
+  const auto over = [&](std::size_t a) { return distance[network.head[a]] + network.cost[a]; };
+  for (ArcId a : inner) {
+    if (distance[network.head[a]] == kInfinity || distance[network.tail[a]] != over(a)) return {};
+  }
+  for_each_until_cancelled(m, control, [&](std::size_t a) {
+    if (!leads(a) || is_reached[network.tail[a]] != 0) return;
+    if (distance[network.head[a]] == kInfinity) distance[network.head[a]] = farthest;
+    distance[network.tail[a]] = std::min(distance[network.tail[a]], over(a));
+  });
+  for (std::int64_t& each : distance) {
+    if (each == kInfinity) each = 0;  // no arc is at the node
+  }
+  return distance;
+}
+
 namespace {
 
 using Wide = __int128;

@@ -91,6 +91,18 @@ struct PriceEstimate {
 // the flow that may arrive (an unscheduled aggregator). O(n + m). Throws Stopped when cancelled.
 PriceEstimate estimate_price(const Network& network, NodeId root, const Control& control);
 
+// What every unit pays on its way from each node to the sink, as prices to start from: the length of
+// a shortest path by costs alone. Empty if there is nothing to gain: several sinks, arcs out of a
+// node (but a source, to which no arc leads) over which it is not equally far, negative costs,
+// distances that are all 0, or long paths.
+//
+// If all that leads into machines costs the same more, the distances are that cost, and reduced
+// costs are those without it. A method that raises prices step by step from 0 would take as many
+// steps more. O(n + m). Throws Stopped when cancelled.
+std::vector<std::int64_t> distances_to_sink(const Network& network,
+                                            std::span<const std::uint8_t> alive, NodeId root,
+                                            const Control& control);
+
 // Capacities that the solver's sums cannot hold, lowered to a level that no answer depends on.
 //
 // Definitions. Supplies and capacities around a node must not exceed kMaxNodeSum in sum. A caller

@@ -19,7 +19,14 @@ void solve(const Network& network, const Start& start, const AlgorithmSettings& 
            const Control& control, Solution& solution) {
   BalancedGraph<ArcGraph<V>> graph;
   std::vector<std::int64_t> price;
-  if (!start.flow.empty() || !start.price.empty()) price = start_prices(network, start);
+  try {
+    price = start.flow.empty() && start.price.empty()
+                ? distances_to_sink(network, {}, largest_sink(network), control)
+                : start_prices(network, start);
+  } catch (const Stopped& stopped) {
+    solution.status = stopped.status;
+    return;
+  }
   solution.status = graph.build(network, start, price, control, solution.stats);
   if (solution.status != Status::kOptimal) return;
   IterationHistory past;
@@ -590,6 +597,11 @@ class RelaxationEngine final : public Engine {
 template <class V>
 std::unique_ptr<Engine> make(const EngineStart& start, const AlgorithmSettings& settings,
                              const Control& control, Stats& stats) {
+  if (start.flow.empty() && start.price.empty()) {
+    const std::vector<std::int64_t> price =
+        distances_to_sink(start.network, start.alive, start.root, control);
+    return std::make_unique<RelaxationEngine<V>>(start, price, settings, control, stats);
+  }
   const bool within = std::none_of(start.price.begin(), start.price.end(), is_far);
   const std::span<const std::int64_t> price =
       within ? start.price : std::span<const std::int64_t>{};

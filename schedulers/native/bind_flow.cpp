@@ -165,10 +165,10 @@ nb::tuple flow_placements(const agora::ClusterView& view, nb::handle head, nb::h
                           nb::handle arc_task, nb::handle arc_head, nb::handle arc_cost,
                           nb::handle first, nb::handle end, nb::handle inner_head,
                           nb::handle inner_cost, nb::handle inner_flow, nb::handle inner_capacity,
-                          bool bounded, nb::handle machine_room, nb::handle slot_cost, size_t slot_levels,
-                          nb::handle slots, nb::handle slots_free, nb::handle units_free,
-                          int64_t slot_beyond, bool direct_is_priced, nb::handle inner_is_priced,
-                          uint64_t stream) {
+                          bool bounded, nb::handle machine_room, nb::handle slot_cost,
+                          size_t slot_levels, nb::handle slots, nb::handle slots_free,
+                          nb::handle units_free, int64_t slot_beyond, bool direct_is_priced,
+                          nb::handle inner_is_priced, uint64_t stream) {
   const size_t n = length_of(head, "head"), dimensions = view.static_state().dimensions();
   const Column<const int64_t> heads(head, "head", n), asked(request, "request", n, dimensions),
       arc_tasks = int64_column(arc_task, "arc_task"),
@@ -194,20 +194,13 @@ nb::tuple flow_placements(const agora::ClusterView& view, nb::handle head, nb::h
                                   slot_beyond,
                                   direct_is_priced,
                                   inner_priced.span()};
-  const agora::SolvedFlow flow{heads.span(),
-                               asked.data(),
-                               arc_tasks.span(),
-                               arc_heads.span(),
-                               arc_costs.span(),
-                               firsts.span(),
-                               ends.span(),
-                               inner_heads.span(),
-                               inner_costs.span(),
-                               inner_flows.span(),
-                               capacities.span(),
-                               bounded,
-                               room.span(),
-                               priced};
+  const agora::SolvedFlow flow{heads.span(),       asked.data(),
+                               arc_tasks.span(),   arc_heads.span(),
+                               arc_costs.span(),   firsts.span(),
+                               ends.span(),        inner_heads.span(),
+                               inner_costs.span(), inner_flows.span(),
+                               capacities.span(),  bounded,
+                               room.span(),        priced};
   agora::FlowPlacements found;
   {
     nb::gil_scoped_release release;

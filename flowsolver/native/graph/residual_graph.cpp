@@ -111,6 +111,7 @@ template <class Value>
 void ResidualGraph<Value>::clear_node(NodeId v) {
   const std::uint32_t begin = nodes[v].begin, stamp = nodes[v].stamp;
   const std::uint8_t listed = nodes[v].flags & kListed;
+  hubs.forget(v);
   nodes[v] = Node<Value>{};
   nodes[v].begin = begin;
   nodes[v].stamp = stamp;
@@ -205,6 +206,16 @@ void ResidualGraph<Value>::attach(ArcId arc, NodeId tail, NodeId head, Value cap
   ++in_degree_[head];
   update_interior(tail);
   update_interior(head);
+  note_for_hubs(arc);
+}
+
+template <class Value>
+void ResidualGraph<Value>::note_for_hubs(ArcId arc) {
+  if (hubs.empty()) return;
+  const Edge& forward = edges[position[2 * arc]];
+  const Edge& backward = edges[position[2 * arc + 1]];
+  hubs.note_half_edge(*this, backward.to, forward);
+  hubs.note_half_edge(*this, forward.to, backward);
 }
 
 template <class Value>
@@ -237,6 +248,10 @@ void ResidualGraph<Value>::push(NodeId u, std::uint32_t index, Value amount) {
   partner.residual += amount;
   partner.reverse_residual -= amount;
   const bool saturated = edge.residual == 0;
+  if (!hubs.empty()) {
+    if (edge.reverse_residual == amount) hubs.template note_half_edge<false>(*this, u, edge);
+    if (opened) hubs.template note_half_edge<true>(*this, v, partner);
+  }
   if (saturated) from_residual(u, index);
   if (opened) to_residual(v, position[partner_id]);
 }
@@ -253,7 +268,10 @@ void ResidualGraph<Value>::set_capacity(ArcId arc, NodeId tail, Value capacity) 
   edge.residual = partner.reverse_residual = capacity - edge.reverse_residual;
   const bool is_open = edge.residual > 0;
   if (was_open && !is_open) from_residual(tail, position[2 * arc]);
-  if (!was_open && is_open) to_residual(tail, position[2 * arc]);
+  if (!was_open && is_open) {
+    to_residual(tail, position[2 * arc]);
+    note_for_hubs(arc);
+  }
 }
 
 template <class Value>
@@ -264,6 +282,7 @@ void ResidualGraph<Value>::set_cost(ArcId arc, NodeId tail, Value cost) {
   }
   edges[position[2 * arc]].cost = cost;
   edges[position[2 * arc + 1]].cost = static_cast<Value>(-cost);
+  note_for_hubs(arc);
 }
 
 template class ResidualGraph<std::int32_t>;

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "control.hpp"
+#include "graph/hub_lists.hpp"
 #include "graph/large_array.hpp"
 #include "network.hpp"
 
@@ -81,6 +82,7 @@ class ResidualGraph {
   using Edge = HalfEdge<Value>;
   // All nodes are nodes of the graph (compare initial_assignment.cpp).
   static constexpr bool kHasUnitSources = false;
+  static constexpr bool kListsHubs = false;  // whether searches use the lists of hubs
   static bool is_source_arc(std::uint32_t) { return false; }
 
   // From arrays, in O(n + m): a Network, or a PackedNetwork<Value>. `flow`: empty for none.
@@ -123,6 +125,7 @@ class ResidualGraph {
   std::vector<Node<Value>, LargeAllocator<Node<Value>>> nodes;
   LargeArray<Edge> edges;
   LargeArray<std::uint32_t> position;  // by half-edge id
+  HubLists<Value> hubs;                // kept up to date here, except when prices move
 
  private:
   static constexpr std::uint32_t kAtRoot = kNone;
@@ -141,6 +144,7 @@ class ResidualGraph {
   void make_room(NodeId u);
   void compact();
   void update_interior(NodeId u);
+  void note_for_hubs(ArcId arc);
 
   NodeId root_;
   std::vector<std::uint32_t> room_;                    // size of the node's block

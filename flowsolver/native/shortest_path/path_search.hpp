@@ -225,6 +225,14 @@ void move_price(Node<Value>& node, NodeId v, std::int64_t change, std::vector<No
   repriced.push_back(v);
 }
 
+// A hub whose list has been scanned up to a place; the entry there is at least at this distance.
+struct DeferredHub {
+  std::int64_t distance;
+  NodeId node;
+  std::size_t at;
+  bool operator<(const DeferredHub& other) const { return distance > other.distance; }
+};
+
 // A node from which a search starts, at a distance.
 struct Seed {
   NodeId node;
@@ -323,6 +331,7 @@ class PathSearch {
 
  private:
   static constexpr int kChainLimit = 8;
+  static constexpr std::size_t kHubStep = 16;  // entries of a hub's list
   // half-edges; their heads are scattered in memory
   static constexpr std::int64_t kCheckInterval = 1024;
 
@@ -341,6 +350,7 @@ class PathSearch {
     stamp_ = stamp_ == 0 ? (kForward ? 1 : 2) : stamp_ + 2;
     ties_.clear();
     heap_.clear();
+    deferred_.clear();
     settled_.clear();
     current_ = 0;
     settled_at_shorter_ = 0;
@@ -438,6 +448,15 @@ class PathSearch {
     const std::uint32_t end = begin + (kForward ? node.residual_degree : node.degree);
     const std::int64_t base = kForward ? current_ - node.price : current_ + node.price;
     unsigned hops = HopLabels<Graph, kForward>::kFar;
+    if constexpr (Graph::kListsHubs) {
+      if (node.degree > Graph::kMinHubDegree) {
+        auto& list = graph.hubs.template prepare<kForward>(graph.residual_graph(), u, stats);
+        scan_hub(graph, u, list, 0, hops, stats);
+        if (bound_ > current_) scan_assigned(graph, u, base, hops, stats);
+        node.hops[kForward] = static_cast<std::uint8_t>(hops + 1);
+        return;
+      }
+    }
     // Starts at the current arc and wraps around to it.
     std::uint32_t start = begin;
     if constexpr (kForward) {
@@ -456,6 +475,56 @@ class PathSearch {
       if (bound_ > current_) scan_assigned(graph, u, base, hops, stats);
     }
     node.hops[kForward] = static_cast<std::uint8_t>(hops + 1);
+  }
+
+  // Scans the listed half-edges of a hub from a place in its list on. What is farther away is
+  // scanned when the search has come to that distance.
+  template <class List>
+  void scan_hub(Graph& graph, NodeId u, List& list, std::size_t at, unsigned& hops, Stats& stats) {
+    const Node<Value>& node = graph.nodes[u];
+    const std::int64_t base = kForward ? node.distance - node.price : node.distance + node.price;
+    const std::size_t end_of_step = at + kHubStep;
+    for (; bound_ > current_; ++at) {
+      const std::int64_t bound = list.bound(at);
+      if (bound == kInfinity) return;
+      const std::int64_t distance =
+          bound == -kInfinity ? current_ : std::max(base + bound, current_);
+      if (distance >= bound_) return;
+      if (at == list.size() || (at >= end_of_step && distance > current_)) {
+        deferred_.push_back({distance, u, at});
+        std::push_heap(deferred_.begin(), deferred_.end());
+        return;
+      }
+      ++stats.scanned;
+      const std::uint32_t id = list.id(at);
+      if (!graph.hubs.owns(graph.residual_graph(), u, id)) {
+        list.pass_over();
+        continue;
+      }
+      const std::uint32_t index = graph.residual_graph().position[id];
+      const auto& edge = graph.edges[index];
+      const std::int64_t step = edge.cost + graph.nodes[edge.to].price;
+      if (!graph.hubs.template is_open<kForward>(edge)) {
+        list.pass_over();
+        continue;
+      }
+      if ((kForward ? step : -step) > bound && bound != -kInfinity) list.pass_over();
+      relabel_and_enqueue(graph, edge.to, kForward ? base + step : base - step, index, hops);
+    }
+  }
+
+  // Goes on with a hub at the distance being settled.
+  void scan_more(Graph& graph, NodeId u, std::size_t at, Stats& stats) {
+    if constexpr (Graph::kListsHubs) {
+      auto& list = graph.hubs.template list<kForward>(u);
+      if (at == list.size()) {
+        graph.hubs.template extend<kForward>(graph.residual_graph(), u, stats);
+        at = 0;
+      }
+      unsigned hops = graph.nodes[u].hops[kForward] - 1U;
+      scan_hub(graph, u, list, at, hops, stats);
+      graph.nodes[u].hops[kForward] = static_cast<std::uint8_t>(hops + 1);
+    }
   }
 
   void scan_edge(Graph& graph, std::uint32_t index, std::int64_t base, unsigned& hops) {
@@ -542,6 +611,18 @@ class PathSearch {
       if (!ties_.empty()) {
         u = ties_.pop();
       } else {
+        if (!deferred_.empty() &&
+            (heap_.empty() || deferred_.front().distance <= heap_.front().distance)) {
+          if (deferred_.front().distance >= bound_) break;
+          std::pop_heap(deferred_.begin(), deferred_.end());
+          const DeferredHub next = deferred_.back();
+          deferred_.pop_back();
+          if (next.distance > current_) settled_at_shorter_ = settled_.size();
+          current_ = next.distance;
+          scan_more(graph, next.node, next.at, stats);
+          check(stats);
+          continue;
+        }
         if (heap_.empty()) break;
         std::pop_heap(heap_.begin(), heap_.end());
         const HeapEntry next = heap_.back();
@@ -594,6 +675,7 @@ class PathSearch {
   HopBuckets ties_;
   HopLabels<Graph, kForward> labels_;
   std::vector<HeapEntry> heap_;
+  std::vector<DeferredHub> deferred_;
   std::vector<NodeId> settled_, chain_, dead_;
 };
 

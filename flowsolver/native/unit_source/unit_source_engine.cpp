@@ -574,6 +574,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
     if (now != kNone) sources_.unassign(source);
     sources_.remove_source(source);
     core_nodes_.push_back(source);
+    graph_.nodes[source].price = price;
     for (const auto& arc : arcs) {
       const auto capacity =
           static_cast<Value>(std::max<std::int64_t>(1, network_.capacity[arc.id]));
@@ -590,7 +591,6 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       }
       mark_dirty(arc.id);
     }
-    graph_.nodes[source].price = price;
     if (used == kNone) shift_imbalance(source, 1);
   }
 
@@ -615,6 +615,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       ++stats.repaired;
     }
     for (NodeId v : set) {
+      if (!graph_.hubs.empty()) graph_.hubs.price_moved(graph_, v, true);
       if (sources_.num_assigned(v) > 0) {
         sources_.for_each_assigned(v, [this](NodeId source) { note_changed(source); });
         sources_.price_changed(v, true);
@@ -645,6 +646,8 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
                        price_before.end());
     to_recheck_.clear();
     for (const auto& [v, price] : price_before) {
+      if (!graph_.hubs.empty() && graph_.nodes[v].price != price)
+        graph_.hubs.price_moved(graph_, v, graph_.nodes[v].price > price);
       if (graph_.nodes[v].price > price) {
         sources_.for_each_assigned(v, [this](NodeId source) { to_recheck_.push_back(source); });
       } else if (graph_.nodes[v].price < price) {

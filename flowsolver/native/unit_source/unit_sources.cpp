@@ -7,7 +7,7 @@ namespace flowsolver {
 
 template <class V>
 UnitSources<V>::UnitSources(ResidualGraph<V>& graph, const Network& network)
-    : nodes(graph.nodes), edges(graph.edges), graph_(graph), tail_(network.tail) {
+    : nodes(graph.nodes), edges(graph.edges), hubs(graph.hubs), graph_(graph), tail_(network.tail) {
   const std::size_t num_nodes = network.num_nodes(), arcs = network.num_arcs();
   source_arcs.reserve(arcs + arcs / 2);
   sources_.reserve(num_nodes + num_nodes / 8);
@@ -292,6 +292,7 @@ void UnitSources<V>::refresh_all() {
 template <class V>
 void UnitSources<V>::prices_moved(std::int64_t most, bool up) {
   (up ? incoming_offset_ : assigned_offset_) += most;
+  hubs.prices_moved(most, up);
   if (std::max(incoming_offset_, assigned_offset_) > kMaxOffset) refresh_all();
 }
 
@@ -307,6 +308,9 @@ void UnitSources<V>::prices_moved(std::span<const NodeId> moved, std::int64_t re
     if (nodes[v].distance >= reach) continue;
     price_changes_.emplace_back(reach - nodes[v].distance, v);
     keys += keys_at(v);
+  }
+  if (!hubs.empty()) {
+    for (const auto& [change, v] : price_changes_) hubs.price_moved(graph_, v, up);
   }
   std::size_t num_explicit = price_changes_.size();
   std::int64_t rest = 0;

@@ -296,6 +296,8 @@ class UnitSources {
   using Value = V;
   using Edge = HalfEdge<V>;
   static constexpr bool kHasUnitSources = true;
+  static constexpr bool kListsHubs = true;
+  static constexpr std::uint32_t kMinHubDegree = HubLists<V>::kMinDegree;
   struct SourceArc {
     NodeId head;
     V cost;
@@ -375,6 +377,7 @@ class UnitSources {
     return graph_.position[edges[edge_index].id ^ 1];
   }
   bool is_forward(const Edge& edge) const { return graph_.is_forward(edge); }
+  const ResidualGraph<V>& residual_graph() const { return graph_; }
   static std::uint32_t parent_of_move(NodeId, std::uint32_t arc) { return encode_parent(arc); }
   static std::uint32_t encode_parent(std::uint32_t arc) { return arc | kSourceBit; }
   static bool is_source_arc(std::uint32_t parent) { return (parent & kSourceBit) != 0; }
@@ -406,6 +409,7 @@ class UnitSources {
 
   decltype(ResidualGraph<V>::nodes)& nodes;
   decltype(ResidualGraph<V>::edges)& edges;
+  decltype(ResidualGraph<V>::hubs)& hubs;
   LargeArray<SourceArc> source_arcs;
 
  private:

@@ -1,0 +1,257 @@
+// Hubs: nodes with thousands of half-edges, such as a request aggregator with arcs to every
+// machine. A search reads only their cheapest half-edges, from a sorted list, and more only when
+// its distance gets there.
+//
+// Definitions. The key of a half-edge of a hub is what it adds to the distance, the hub's own price
+// aside: forward cost + p[head], for half-edges with residual capacity; backward -(cost + p[head]),
+// for those whose partner has residual capacity. A list holds, for one hub and one direction, the
+// half-edges with the smallest keys, each with a lower bound on its key, in the order of these
+// bounds. What is not in the list has a key of at least its limit.
+//
+// Prices and residual capacities change between two visits. If a key falls, or a half-edge opens,
+// and the key is below the limit, the half-edge is added with its new key: half-edges may be listed
+// twice. Keys that rise stay as they are, since lower bounds are allowed. Half-edges that have
+// closed are passed over. When passing over has cost as much as going through the list, this is
+// done: keys are made exact, and what is closed or listed twice is dropped. If all prices rise or
+// fall by at most the same amount, an offset is raised instead of lowering the bounds.
+//
+// Half-edges between hubs are always listed, with a key of minus infinity, so that the price of a
+// hub may move without a visit to its half-edges.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "control.hpp"
+#include "network.hpp"
+
+namespace flowsolver {
+
+template <class Value>
+struct HalfEdge;
+template <class Value>
+class ResidualGraph;
+
+template <class Value>
+class HubLists {
+ public:
+  using Graph = ResidualGraph<Value>;
+  using Edge = HalfEdge<Value>;
+  // Nodes with more half-edges are hubs once a search has come to them.
+  static constexpr std::uint32_t kMinDegree = 2048;
+
+  struct Entry {
+    std::int64_t key;
+    std::uint32_t id;  // of the half-edge
+    bool operator<(const Entry& other) const {
+      return std::tie(key, id) < std::tie(other.key, other.id);
+    }
+    bool operator==(const Entry& other) const = default;
+  };
+
+  class List {
+   public:
+    std::size_t size() const { return sorted_.size(); }
+    std::uint32_t id(std::size_t at) const { return sorted_[at].id; }
+    // A lower bound on the key of the entry; after the last one, on those of all others.
+    std::int64_t bound(std::size_t at) const {
+      const std::int64_t key = at < sorted_.size() ? sorted_[at].key : limit_;
+      return key == -kInfinity || key == kInfinity ? key : key - offset_;
+    }
+    // The entry was closed, or its key is larger than the bound.
+    void pass_over() { ++passed_over_; }
+
+   private:
+    friend class HubLists;
+    std::vector<Entry> sorted_, added_;
+    std::int64_t limit_ = kInfinity;  // plus the offset, like all stored keys
+    std::int64_t offset_ = 0;
+    std::size_t target_size_ = kFirstSize;
+    std::size_t passed_over_ = 0;
+    bool is_valid_ = false;
+  };
+
+  bool empty() const { return hubs_.empty(); }
+  bool is_hub(NodeId v) const { return v < index_.size() && index_[v] != kNone; }
+
+  // The list of u, ready for a visit. u becomes a hub if it is none. Adds the half-edges read to
+  // `stats`.
+  template <bool kForward>
+  List& prepare(const Graph& graph, NodeId u, Stats& stats) {
+    if (!is_hub(u)) add_hub(u);
+    List& list = hubs_[index_[u]].lists[kForward];
+    merge_added(list);
+    if (list.is_valid_ && list.passed_over_ + list.size() > 2 * list.target_size_ + kSpare) {
+      refresh<kForward>(graph, u, list, stats);
+    }
+    if (!list.is_valid_) build<kForward>(graph, u, list, stats);
+    return list;
+  }
+
+  template <bool kForward>
+  List& list(NodeId hub) {
+    return hubs_[index_[hub]].lists[kForward];
+  }
+
+  // Lists more half-edges of u, if there are more: a visit has reached the end of the list.
+  template <bool kForward>
+  void extend(const Graph& graph, NodeId u, Stats& stats) {
+    List& list = hubs_[index_[u]].lists[kForward];
+    list.target_size_ *= kGrowth;
+    build<kForward>(graph, u, list, stats);
+  }
+
+  // Whether a search in this direction can use the half-edge.
+  template <bool kForward>
+  static bool is_open(const Edge& edge) {
+    return (kForward ? edge.residual : edge.reverse_residual) > 0;
+  }
+  // Whether u still owns the half-edge with this id.
+  static bool owns(const Graph& graph, NodeId u, std::uint32_t id) {
+    const auto& node = graph.nodes[u];
+    return graph.position[id] - node.begin < node.degree;
+  }
+
+  // Must be called when a half-edge of u was added, has opened in this direction or its cost
+  // changed.
+  template <bool kForward>
+  void note_half_edge(const Graph& graph, NodeId u, const Edge& edge) {
+    if (!is_hub(u) || !is_open<kForward>(edge)) return;
+    add<kForward>(hubs_[index_[u]].lists[kForward], edge.id, key<kForward>(graph, edge));
+  }
+  void note_half_edge(const Graph& graph, NodeId u, const Edge& edge) {
+    note_half_edge<true>(graph, u, edge);
+    note_half_edge<false>(graph, u, edge);
+  }
+  // Must be called after the price of v rose (fell).
+  void price_moved(const Graph& graph, NodeId v, bool up) {
+    if (is_hub(v)) return;
+    const auto& node = graph.nodes[v];
+    for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
+      const Edge& edge = graph.edges[i];
+      if (!is_hub(edge.to)) continue;
+      // The hub's half-edge is the partner.
+      auto& lists = hubs_[index_[edge.to]].lists;
+      const std::int64_t away = node.price - std::int64_t{edge.cost};
+      if (up) {
+        if (edge.residual > 0) add<false>(lists[false], edge.id ^ 1, -away);
+      } else if (edge.reverse_residual > 0) {
+        add<true>(lists[true], edge.id ^ 1, away);
+      }
+    }
+  }
+  // The same, if the prices of any nodes rose (fell) by at most the amount.
+  void prices_moved(std::int64_t most, bool up) {
+    for (Hub& hub : hubs_) {
+      List& list = hub.lists[!up];
+      list.offset_ += most;
+      if (list.offset_ > kMaxOffset) list.is_valid_ = false;
+    }
+  }
+  // v was removed. Another node may get its id.
+  void forget(NodeId v) {
+    if (!is_hub(v)) return;
+    for (List& list : hubs_[index_[v]].lists) list.is_valid_ = false;
+  }
+
+ private:
+  static constexpr std::size_t kFirstSize = 1024;
+  static constexpr std::size_t kGrowth = 4;
+  static constexpr std::size_t kSpare = 256;
+  static constexpr std::int64_t kMaxOffset = std::int64_t{1} << 40;
+
+  struct Hub {
+    std::array<List, 2> lists;  // backward, forward
+  };
+
+  void add_hub(NodeId u) {
+    if (u >= index_.size()) index_.resize(u + 1, kNone);
+    index_[u] = static_cast<std::uint32_t>(hubs_.size());
+    hubs_.emplace_back();
+    for (Hub& hub : hubs_) {  // their half-edges to u must be listed
+      for (List& list : hub.lists) list.is_valid_ = false;
+    }
+  }
+
+  template <bool kForward>
+  std::int64_t key(const Graph& graph, const Edge& edge) const {
+    if (is_hub(edge.to)) return -kInfinity;
+    const std::int64_t away = std::int64_t{edge.cost} + graph.nodes[edge.to].price;
+    return kForward ? away : -away;
+  }
+
+  template <bool kForward>
+  void add(List& list, std::uint32_t id, std::int64_t key) {
+    if (!list.is_valid_) return;
+    const std::int64_t stored = key == -kInfinity ? key : key + list.offset_;
+    if (stored < list.limit_) list.added_.push_back({stored, id});
+  }
+
+  static void merge_added(List& list) {
+    if (list.added_.empty()) return;
+    std::sort(list.added_.begin(), list.added_.end());
+    const auto middle = static_cast<std::ptrdiff_t>(list.sorted_.size());
+    list.sorted_.insert(list.sorted_.end(), list.added_.begin(), list.added_.end());
+    std::inplace_merge(list.sorted_.begin(), list.sorted_.begin() + middle, list.sorted_.end());
+    list.added_.clear();
+  }
+
+  // Keeps the entries with the smallest keys, in order. All keys are exact.
+  static void finish(List& list) {
+    const auto size = static_cast<std::ptrdiff_t>(list.target_size_);
+    if (list.size() > list.target_size_) {
+      std::nth_element(list.sorted_.begin(), list.sorted_.begin() + size, list.sorted_.end());
+      const std::int64_t next = list.sorted_[list.target_size_].key;
+      if (next != -kInfinity) {
+        list.limit_ = std::min(list.limit_, next);
+        list.sorted_.resize(list.target_size_);
+      }
+    }
+    std::sort(list.sorted_.begin(), list.sorted_.end());
+    list.sorted_.erase(std::unique(list.sorted_.begin(), list.sorted_.end()), list.sorted_.end());
+    list.passed_over_ = 0;
+    list.is_valid_ = true;
+  }
+
+  template <bool kForward>
+  void build(const Graph& graph, NodeId u, List& list, Stats& stats) {
+    const auto& node = graph.nodes[u];
+    list.sorted_.clear();
+    list.added_.clear();
+    list.limit_ = kInfinity;
+    list.offset_ = 0;
+    const std::uint32_t count = kForward ? node.residual_degree : node.degree;
+    for (std::uint32_t i = node.begin; i < node.begin + count; ++i) {
+      const Edge& edge = graph.edges[i];
+      if (is_open<kForward>(edge)) list.sorted_.push_back({key<kForward>(graph, edge), edge.id});
+    }
+    stats.scanned += count;
+    finish(list);
+  }
+
+  template <bool kForward>
+  void refresh(const Graph& graph, NodeId u, List& list, Stats& stats) {
+    stats.scanned += static_cast<std::int64_t>(list.size());
+    if (list.limit_ != kInfinity) list.limit_ -= list.offset_;
+    list.offset_ = 0;
+    std::erase_if(list.sorted_, [&](Entry& entry) {
+      if (!owns(graph, u, entry.id)) return true;
+      const Edge& edge = graph.edges[graph.position[entry.id]];
+      entry.key = key<kForward>(graph, edge);
+      return !is_open<kForward>(edge) || entry.key >= list.limit_;
+    });
+    std::sort(list.sorted_.begin(), list.sorted_.end());
+    list.sorted_.erase(std::unique(list.sorted_.begin(), list.sorted_.end()), list.sorted_.end());
+    finish(list);
+    if (list.limit_ != kInfinity && list.size() < list.target_size_ / kGrowth)
+      list.is_valid_ = false;
+  }
+
+  std::vector<std::uint32_t> index_;  // by node: its place in `hubs_`, or kNone
+  std::vector<Hub> hubs_;
+};
+
+}  // namespace flowsolver

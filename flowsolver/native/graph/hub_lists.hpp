@@ -46,6 +46,7 @@ class HubLists {
   struct Entry {
     std::int64_t key;
     std::uint32_t id;  // of the half-edge
+    NodeId to;
     bool operator<(const Entry& other) const {
       return std::tie(key, id) < std::tie(other.key, other.id);
     }
@@ -55,7 +56,7 @@ class HubLists {
   class List {
    public:
     std::size_t size() const { return sorted_.size(); }
-    std::uint32_t id(std::size_t at) const { return sorted_[at].id; }
+    const Entry& operator[](std::size_t at) const { return sorted_[at]; }
     // A lower bound on the key of the entry; after the last one, on those of all others.
     std::int64_t bound(std::size_t at) const {
       const std::int64_t key = at < sorted_.size() ? sorted_[at].key : limit_;
@@ -100,8 +101,28 @@ class HubLists {
   template <bool kForward>
   void extend(const Graph& graph, NodeId u, Stats& stats) {
     List& list = hubs_[index_[u]].lists[kForward];
-    list.target_size_ *= kGrowth;
+    if (list.offset_ == 0) list.target_size_ *= kGrowth;
     build<kForward>(graph, u, list, stats);
+  }
+
+  // Calls evaluate(index) for every open half-edge of u with key < limit, and some with larger
+  // keys.
+  template <bool kForward, class Evaluate>
+  void visit(const Graph& graph, NodeId u, std::int64_t limit, Stats& stats, Evaluate evaluate) {
+    List& list = prepare<kForward>(graph, u, stats);
+    // bounded: lists more half-edges each time
+    while (list.limit_ != kInfinity && list.bound(list.size()) < limit)
+      extend<kForward>(graph, u, stats);
+    for (std::size_t at = 0; at < list.size() && list.bound(at) < limit; ++at) {
+      ++stats.scanned;
+      const std::uint32_t id = list[at].id;
+      const std::uint32_t index = graph.position[id];
+      if (owns(graph, u, id) && is_open<kForward>(graph.edges[index])) {
+        evaluate(index);
+      } else {
+        list.pass_over();
+      }
+    }
   }
 
   // Whether a search in this direction can use the half-edge.
@@ -120,7 +141,7 @@ class HubLists {
   template <bool kForward>
   void note_half_edge(const Graph& graph, NodeId u, const Edge& edge) {
     if (!is_hub(u) || !is_open<kForward>(edge)) return;
-    add<kForward>(hubs_[index_[u]].lists[kForward], edge.id, key<kForward>(graph, edge));
+    add(hubs_[index_[u]].lists[kForward], {key<kForward>(graph, edge), edge.id, edge.to});
   }
   void note_half_edge(const Graph& graph, NodeId u, const Edge& edge) {
     note_half_edge<true>(graph, u, edge);
@@ -137,9 +158,9 @@ class HubLists {
       auto& lists = hubs_[index_[edge.to]].lists;
       const std::int64_t away = node.price - std::int64_t{edge.cost};
       if (up) {
-        if (edge.residual > 0) add<false>(lists[false], edge.id ^ 1, -away);
+        if (edge.residual > 0) add(lists[false], {-away, edge.id ^ 1, v});
       } else if (edge.reverse_residual > 0) {
-        add<true>(lists[true], edge.id ^ 1, away);
+        add(lists[true], {away, edge.id ^ 1, v});
       }
     }
   }
@@ -183,11 +204,15 @@ class HubLists {
     return kForward ? away : -away;
   }
 
-  template <bool kForward>
-  void add(List& list, std::uint32_t id, std::int64_t key) {
+  static void add(List& list, Entry entry) {
     if (!list.is_valid_) return;
-    const std::int64_t stored = key == -kInfinity ? key : key + list.offset_;
-    if (stored < list.limit_) list.added_.push_back({stored, id});
+    if (entry.key != -kInfinity) entry.key += list.offset_;
+    if (entry.key >= list.limit_) return;
+    list.added_.push_back(entry);
+    if (list.added_.size() > list.target_size_ + kSpare) {  // of a hub to which no search comes
+      list.is_valid_ = false;
+      list.added_.clear();
+    }
   }
 
   static void merge_added(List& list) {
@@ -226,7 +251,8 @@ class HubLists {
     const std::uint32_t count = kForward ? node.residual_degree : node.degree;
     for (std::uint32_t i = node.begin; i < node.begin + count; ++i) {
       const Edge& edge = graph.edges[i];
-      if (is_open<kForward>(edge)) list.sorted_.push_back({key<kForward>(graph, edge), edge.id});
+      if (is_open<kForward>(edge))
+        list.sorted_.push_back({key<kForward>(graph, edge), edge.id, edge.to});
     }
     stats.scanned += count;
     finish(list);

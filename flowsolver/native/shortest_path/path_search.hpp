@@ -46,6 +46,8 @@ class HopBuckets {
     occupied_ |= std::uint64_t{1} << level;
   }
   bool empty() const { return occupied_ == 0; }
+  // The least hops of a node that waits; kLevels if none does.
+  unsigned lowest() const { return static_cast<unsigned>(std::countr_zero(occupied_)); }
   NodeId pop() {
     const int level = std::countr_zero(occupied_);
     const NodeId v = buckets_[level].back();
@@ -107,15 +109,26 @@ void HopLabels<Graph, kForward>::for_each_tight_predecessor(Graph& graph, NodeId
                                                             Known known, Visit visit) {
   const Node<Value>& node = graph.nodes[v];
   const std::int64_t price = node.price;
-  const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
-  for (std::uint32_t i = node.begin; i < end; ++i) {
+  const auto visit_if_tight = [&](std::uint32_t i) {
     const auto& edge = graph.edges[i];
-    if (known(edge.to)) continue;
-    if ((kForward ? edge.reverse_residual : edge.residual) == 0) continue;
-    if (edge.cost - price + graph.nodes[edge.to].price != 0) continue;
+    if (known(edge.to)) return;
+    if ((kForward ? edge.reverse_residual : edge.residual) == 0) return;
+    if (edge.cost - price + graph.nodes[edge.to].price != 0) return;
     visit(edge.to);
+  };
+  bool is_hub = false;
+  if constexpr (Graph::kListsHubs) {
+    is_hub = node.degree > Graph::kMinHubDegree;
+    if (is_hub) {
+      graph.hubs.template visit<!kForward>(graph.residual_graph(), v,
+                                           kForward ? 1 - price : price + 1, stats, visit_if_tight);
+    }
   }
-  stats.scanned += end - node.begin;
+  if (!is_hub) {
+    const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
+    for (std::uint32_t i = node.begin; i < end; ++i) visit_if_tight(i);
+    stats.scanned += end - node.begin;
+  }
   if constexpr (Graph::kHasUnitSources) {
     if constexpr (kForward) {
       graph.visit_incoming(
@@ -332,6 +345,8 @@ class PathSearch {
  private:
   static constexpr int kChainLimit = 8;
   static constexpr std::size_t kHubStep = 16;  // entries of a hub's list
+  // Nodes at equal distance with fewer hops are settled before more of a hub's list is scanned.
+  static constexpr unsigned kNearHops = 8;
   // half-edges; their heads are scattered in memory
   static constexpr std::int64_t kCheckInterval = 1024;
 
@@ -490,24 +505,28 @@ class PathSearch {
       const std::int64_t distance =
           bound == -kInfinity ? current_ : std::max(base + bound, current_);
       if (distance >= bound_) return;
-      if (at == list.size() || (at >= end_of_step && distance > current_)) {
+      if (at == list.size() ||
+          (at >= end_of_step && (distance > current_ || ties_.lowest() < kNearHops))) {
         deferred_.push_back({distance, u, at});
         std::push_heap(deferred_.begin(), deferred_.end());
         return;
       }
       ++stats.scanned;
-      const std::uint32_t id = list.id(at);
-      if (!graph.hubs.owns(graph.residual_graph(), u, id)) {
-        list.pass_over();
+      const auto [key, id, to] = list[at];
+      const Node<Value>& there = graph.nodes[to];
+      if (there.stamp == stamp_ && there.distance <= distance && bound != -kInfinity) {
+        if (there.distance == current_)
+          hops = std::min<unsigned>(hops, has_target_arc(there) ? 0 : there.hops[kForward]);
         continue;
       }
       const std::uint32_t index = graph.residual_graph().position[id];
-      const auto& edge = graph.edges[index];
-      const std::int64_t step = edge.cost + graph.nodes[edge.to].price;
-      if (!graph.hubs.template is_open<kForward>(edge)) {
+      if (!graph.hubs.owns(graph.residual_graph(), u, id) ||
+          !graph.hubs.template is_open<kForward>(graph.edges[index])) {
         list.pass_over();
         continue;
       }
+      const auto& edge = graph.edges[index];
+      const std::int64_t step = edge.cost + graph.nodes[edge.to].price;
       if ((kForward ? step : -step) > bound && bound != -kInfinity) list.pass_over();
       relabel_and_enqueue(graph, edge.to, kForward ? base + step : base - step, index, hops);
     }
@@ -608,11 +627,13 @@ class PathSearch {
   void settle_until_target(Graph& graph, Stats& stats) {
     while (bound_ > current_) {
       NodeId u;
-      if (!ties_.empty()) {
+      const bool goes_on_with_hub = !deferred_.empty() && deferred_.front().distance == current_ &&
+                                    ties_.lowest() >= kNearHops;
+      if (!ties_.empty() && !goes_on_with_hub) {
         u = ties_.pop();
       } else {
-        if (!deferred_.empty() &&
-            (heap_.empty() || deferred_.front().distance <= heap_.front().distance)) {
+        if (!deferred_.empty() && (goes_on_with_hub || heap_.empty() ||
+                                   deferred_.front().distance <= heap_.front().distance)) {
           if (deferred_.front().distance >= bound_) break;
           std::pop_heap(deferred_.begin(), deferred_.end());
           const DeferredHub next = deferred_.back();

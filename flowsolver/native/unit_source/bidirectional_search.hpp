@@ -156,6 +156,7 @@ class BidirectionalSearch {
     const Node<Value>& node = graph.nodes[v];
     const std::int64_t distance = labels_[v].distance;
     const std::uint32_t hops = labels_[v].hops + 1;
+    if (node.degree > Graph::kMinHubDegree) return;  // see scan_hub
     const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
     for (std::uint32_t i = node.begin; i < end; ++i) {
       const auto& edge = graph.edges[i];
@@ -166,9 +167,24 @@ class BidirectionalSearch {
     stats.scanned += end - node.begin;
   }
 
+  // Scans the half-edges that lead to nodes within the range.
+  void scan_hub(Graph& graph, NodeId v, Stats& stats) {
+    const Node<Value>& node = graph.nodes[v];
+    const std::uint32_t hops = labels_[v].hops + 1;
+    const std::int64_t base =
+        kForward ? labels_[v].distance + node.price : labels_[v].distance - node.price;
+    graph.hubs.template visit<!kForward>(
+        graph.residual_graph(), v, range_ + 1 - base, stats, [&](std::uint32_t index) {
+          const auto& edge = graph.edges[index];
+          const std::int64_t away = edge.cost + graph.nodes[edge.to].price;
+          label(edge.to, kForward ? base - away : base + away, index, hops);
+        });
+  }
+
   void scan_sources(Graph& graph, NodeId v, CancellationChecker& checker, Stats& stats) {
     constexpr std::uint32_t kKeysPerStep = 8;
     const std::int64_t scanned_before = stats.scanned;
+    if (graph.nodes[v].degree > Graph::kMinHubDegree) scan_hub(graph, v, stats);
     if constexpr (kForward) {
       scan_incoming(graph, v, stats);
     } else {

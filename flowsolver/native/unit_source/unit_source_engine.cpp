@@ -646,8 +646,10 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
                        price_before.end());
     to_recheck_.clear();
     for (const auto& [v, price] : price_before) {
-      if (!graph_.hubs.empty() && graph_.nodes[v].price != price)
-        graph_.hubs.price_moved(graph_, v, graph_.nodes[v].price > price);
+      if (!graph_.hubs.empty()) {  // half-edges may have opened between two moves
+        graph_.hubs.price_moved(graph_, v, true);
+        graph_.hubs.price_moved(graph_, v, false);
+      }
       if (graph_.nodes[v].price > price) {
         sources_.for_each_assigned(v, [this](NodeId source) { to_recheck_.push_back(source); });
       } else if (graph_.nodes[v].price < price) {

@@ -229,7 +229,7 @@ class _Patient(_Bounded):
     [
         (_RoundInCirclesLater, "_RoundInCirclesLater: the arcs between aggregators form a cycle: "),
         (_NegativeBetween, "_NegativeBetween: the arc from X to Y has capacity -3"),
-        (_Costly, "_Costly: an arc into a machine costs -2199023255552; expected -1099511627776 to"),
+        (_Costly, "_Costly: an arc into a machine costs -2199023255552; expected -109951162777"),
         (_Stranger, "aggregator_arcs: an arc out of aggregator 4, which was not asked about"),
         (_TwiceTheSame, "aggregator_arcs: two arcs of level 0 lead from A0 to machine 3"),
         (

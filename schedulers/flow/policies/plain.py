@@ -126,7 +126,7 @@ class RandomOptions(BaseModel):
         le=1_000_000_000,
         description="what the costs that are drawn do not exceed by more than 1",
     )
-    draw: int = Field(0, ge=0, description="another number draws other costs")
+    draw: int = Field(0, ge=0, lt=1 << 63, description="another number draws other costs")
 
 
 class _TrivialAndFlow(TrivialOptions, FlowOptions):

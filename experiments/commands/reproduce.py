@@ -16,7 +16,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @app.command()
 def reproduce_command(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: parsync or omega.")],
+    paper: Annotated[
+        str,
+        typer.Argument(metavar="PAPER", help="The paper: parsync, omega, firmament or quincy."),
+    ],
     figures: Annotated[
         list[str] | None,
         typer.Argument(

@@ -42,6 +42,8 @@ LIVE_ARM = "ParSync adaptive"
 FLOW_SHARE = 0.25
 # The group of flow schedulers of policy `quincy`. Its name keys their random streams.
 FLOW_GROUP = "quincy"
+# Kinds that stand for a system and its solver, so that they decide as fast as that does.
+AT_OWN_SPEED = ("firmament", "quincy")
 # The slot prices of the arms that have them (docs/prices_results.md).
 PRICES = {"prices": "implied"}
 SHARED_PRICES = {**PRICES, "share_demand": True}
@@ -244,7 +246,8 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
 def mix_arm(text: str, scale: Scale) -> ArmConfig:
     """An arm from "[protocol:]kind=count,...": the groups share the jobs in proportion to their
     counts, all schedulers have the same modelled decision times and together decide CAPACITY times
-    what arrives at 100 % load, and those of the optimistic protocol are one sync set.
+    what arrives at 100 % load, and those of the optimistic protocol are one sync set. Kinds that
+    decide AT_OWN_SPEED have their own decision times.
 
     A kind is a strategy of ParSync (a load-spreading placer that ranks partitions so) or any
     registered kind of scheduler. A protocol that runs no schedulers stands by itself ("lottery=2").
@@ -295,8 +298,9 @@ def _mix_group(name: str, count: int, scale: Scale, decision: ModelledTime) -> G
             f"--mix: unknown protocol '{_shortened(protocol)}', expected one of "
             f"{', '.join(protocols.kinds())}"
         )
+    times = None if kind in AT_OWN_SPEED else decision
     if protocol not in ("", "optimistic"):
-        return _mix_group_of(protocol, kind, count, decision)
+        return _mix_group_of(protocol, kind, count, times)
     if kind in GREEDY:
         return greedy_group(scale, kind, count, decision=decision, sync_set=TOGETHER)
     if kind not in registry.kinds():
@@ -306,7 +310,7 @@ def _mix_group(name: str, count: int, scale: Scale, decision: ModelledTime) -> G
             f"({', '.join(_without_schedulers()) or 'none is installed'})"
         )
     if Capability.MEASURED_WHEN_LIVE in registry.get(kind).capabilities:
-        return flow_group(scale, kind, count, "diff_block", decision, sync_set=TOGETHER)
+        return flow_group(scale, kind, count, "diff_block", times, sync_set=TOGETHER)
     group = greedy_group(
         scale, "optimistic", count, kind=kind, decision=decision, sync_set=TOGETHER
     )
@@ -325,7 +329,9 @@ def _without_schedulers() -> list[str]:
     return found
 
 
-def _mix_group_of(protocol: str, kind: str, count: int, decision: ModelledTime) -> GroupConfig:
+def _mix_group_of(
+    protocol: str, kind: str, count: int, decision: ModelledTime | None
+) -> GroupConfig:
     """A group of another protocol, with the options that it has by default."""
     tree = {
         "name": f"{protocol}:{kind}" if kind else protocol,

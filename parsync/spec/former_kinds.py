@@ -13,9 +13,15 @@ from typing import Any
 
 OF_NOW: Mapping[str, str] = MappingProxyType({"quincy": "flow", "firmament": "flow"})
 # By what results are keyed, where it is not the name of the kind: those of `flow` that were kept
-# under its former name are found, and those of the kinds that have the name now are others.
+# under its former name are found, and those of the kinds that have the name now are others. Load
+# spreading follows tasks of several sizes otherwise than before.
 KEYED_AS: Mapping[str, str] = MappingProxyType(
-    {"flow": "quincy", "quincy": "quincy, format 2", "firmament": "firmament, format 2"}
+    {
+        "flow": "quincy",
+        "quincy": "quincy, format 2",
+        "firmament": "firmament, format 2",
+        "flow_load_spreading": "flow_load_spreading, format 2",
+    }
 )
 
 
@@ -25,7 +31,10 @@ def group_of_now(group: Any) -> Any:
 
 
 def group_as_keyed(group: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The table of a group as the keys of results have it."""
+    """The table of a group as the keys of results have it. Under preemption `flow` breaks ties
+    otherwise than it did under its former name, so those results are not found."""
+    if group["kind"] == "flow" and group["options"].get("preemption"):
+        return group
     keyed: Mapping[str, Any] = _with_kind(group, KEYED_AS)
     return keyed
 

@@ -65,6 +65,10 @@ def _joined(first: InnerArcs, second: InnerArcs) -> InnerArcs:
     return InnerArcs(*(np.concatenate(pair) for pair in pairs))
 
 
+def _name_of_arc(policy: Policy, tail: int, head: int) -> str:
+    return f"{policy.aggregator_name(int(tail))} to {name_of_head(policy, head)}"
+
+
 class Aggregators:
     """The aggregators of a policy. One comes into being when the first arc leads to it, and stays.
 
@@ -226,8 +230,15 @@ class Aggregators:
                 f"{policy.name}: aggregator_arcs: an arc out of aggregator {int(stranger[0])}, "
                 f"which was not asked about"
             )
-        check_heads(policy, arcs.head, self._machines, "an aggregator")
-        check_costs(policy, arcs.cost, "out of an aggregator")
+        check_heads(
+            policy,
+            arcs.head,
+            self._machines,
+            lambda arc: policy.aggregator_name(int(arcs.tail[arc])),
+        )
+        check_costs(
+            policy, arcs.cost, lambda arc: _name_of_arc(policy, arcs.tail[arc], arcs.head[arc])
+        )
         capacity = np.full(len(arcs.tail), UNBOUNDED, np.int64)
         if arcs.capacity is not None:
             between = arcs.head < 0
@@ -260,7 +271,11 @@ class Aggregators:
         if said is None:
             return inner.cost[entry]
         cost = answer(self._policy, said, len(entry), "machine_arc_cost")
-        check_costs(self._policy, cost, "into a machine")
+        check_costs(
+            self._policy,
+            cost,
+            lambda i: _name_of_arc(self._policy, inner.tail[entry[i]], inner.head[entry[i]]),
+        )
         return cost
 
     def _row_of(self, row: Int64, arcs: AggregatorArcs) -> Int64:

@@ -45,6 +45,7 @@ from schedulers.flow.policies.interface import (
     check_costs,
     check_heads,
     check_rows,
+    name_of_head,
 )
 from schedulers.flow.solver_graph import (
     NO_ARC,
@@ -486,8 +487,15 @@ class FlowGraph:
         arcs = arcs_as_int64(self._policy, self._policy.task_arcs(tasks), "task_arcs")
         self._aggregators.grow()
         check_rows(self._policy, arcs.row, len(tasks))
-        check_heads(self._policy, arcs.head, self._machines, "a task")
-        check_costs(self._policy, arcs.cost, "out of a task")
+
+        def name_of_tail(arc: int) -> str:
+            return f"task {int(tasks.task[arcs.row[arc]])}"
+
+        def name_of_arc(arc: int) -> str:
+            return f"{name_of_tail(arc)} to {name_of_head(self._policy, arcs.head[arc])}"
+
+        check_heads(self._policy, arcs.head, self._machines, name_of_tail)
+        check_costs(self._policy, arcs.cost, name_of_arc)
         return arcs
 
     def _with_costs(
@@ -498,7 +506,7 @@ class FlowGraph:
             self._policy, self._policy.unscheduled_cost(tasks), len(row), "unscheduled_cost"
         )
         cost = said + late
-        check_costs(self._policy, cost, "out of a task")
+        check_costs(self._policy, cost, lambda i: f"task {int(tasks.task[i])} to where it waits")
         return JoiningTasks(row, table.node[row], table.group_node(row), cost)
 
     # --- what the policy says anew ---------------------------------------------------------------
@@ -572,7 +580,11 @@ class FlowGraph:
         cost: Int64 = answer(self._policy, said, len(row), "running_arc_cost") + price.cost * (
             table.since_us[row] // price.quantum_us
         )
-        check_costs(self._policy, cost, "out of a task")
+
+        def name_of_arc(i: int) -> str:
+            return f"task {int(table.task[row[i]])} to machine {int(table.machine[row[i]])}"
+
+        check_costs(self._policy, cost, name_of_arc)
         return cost
 
     def _close_other_machines(self, row: Int64) -> None:

@@ -158,14 +158,14 @@ class Scaled(Policy):
 
     def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
         arcs = self._policy.aggregator_arcs(aggregator, load)
-        return replace(arcs, cost=arcs.cost * self._scale)
+        return replace(arcs, cost=self._scaled(arcs.cost))
 
     def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
         arcs = self._policy.task_arcs(tasks)
-        return TaskArcs(arcs.row, arcs.head, arcs.cost * self._scale)
+        return TaskArcs(arcs.row, arcs.head, self._scaled(arcs.cost))
 
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
-        return self._policy.unscheduled_cost(tasks) * self._scale
+        return self._scaled(self._policy.unscheduled_cost(tasks))
 
     def overrides(self, method: str) -> bool:
         return self._policy.overrides(method)
@@ -186,7 +186,7 @@ class Scaled(Policy):
         return self._policy.waiting_group(tasks)
 
     def group_wait_cost(self, group: Int64) -> Int64:
-        return self._policy.group_wait_cost(group) * self._scale
+        return self._scaled(self._policy.group_wait_cost(group))
 
     def waiting_bounds(
         self, group: Int64, tasks: Int64, load: MachineLoad
@@ -200,7 +200,7 @@ class Scaled(Policy):
         self, tail: Int64, level: Int64, machine: Int64, load: MachineLoad
     ) -> Int64 | None:
         cost = self._policy.machine_arc_cost(tail, level, machine, load)
-        return None if cost is None else cost * self._scale
+        return None if cost is None else self._scaled(cost)
 
     def is_elsewhere(self, aggregator: Int64) -> NDArray[np.bool_]:
         return self._policy.is_elsewhere(aggregator)
@@ -211,20 +211,28 @@ class Scaled(Policy):
 
     def cost_anywhere(self, tasks: TaskBatch) -> Int64:
         cost = self._policy.cost_anywhere(tasks)
-        return np.where(cost == UNKNOWN_COST, cost, cost * self._scale)
+        return np.where(cost == UNKNOWN_COST, cost, self._scaled(cost))
 
     def largest_cost(self) -> int:
         return self._policy.largest_cost() * self._scale
 
     def patient_wait_cost(self, tasks: TaskBatch) -> Int64:
         cost = self._policy.patient_wait_cost(tasks)
-        return np.where(cost < 0, cost, cost * self._scale)
+        return np.where(cost < 0, cost, self._scaled(cost))
 
     def machine_arc_capacity(self, level: Int64, machine: Int64, load: MachineLoad) -> Int64:
         return self._policy.machine_arc_capacity(level, machine, load)
 
     def running_arc_cost(self, tasks: TaskBatch, machine: Int64) -> Int64:
-        return self._policy.running_arc_cost(tasks, machine) * self._scale
+        return self._scaled(self._policy.running_arc_cost(tasks, machine))
+
+    def _scaled(self, cost: Int64) -> Int64:
+        """Costs times `scale`: those out of range stay out of range, and do not overflow into
+        it. What is no array is left to the checks of what a policy answers."""
+        if not isinstance(cost, np.ndarray) or not np.can_cast(cost.dtype, np.int64):
+            return cost
+        cost = np.clip(cost.astype(np.int64, copy=False), -MAX_COST - 1, MAX_COST + 1)
+        return cost * self._scale
 
     def _time_price(self, price: TimePrice) -> TimePrice:
         return replace(price, cost=price.cost * self._scale)

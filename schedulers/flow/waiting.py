@@ -245,7 +245,7 @@ class PatienceArcs:
             self._priced = (quantum, added)
             self._graph.solver.set_cost(self._to_sink, np.array([risen + added]))
             self._graph.altered += 1
-        check_costs(self._policy, cost, "out of a task")
+        check_costs(self._policy, cost, lambda i: f"task {int(table.task[row[i]])} to W")
         head = np.full(len(row), UNSCHEDULED)
         node = np.repeat(self.node, len(row))
         return self._graph.add_task_arcs(row, table.node[row], head, node, cost - risen)

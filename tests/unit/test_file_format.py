@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from experiments.campaign import points
 from experiments.campaign.points import Point
 from experiments.config.file_format import NOTE
 from experiments.config.run_config import RunConfig, load_config, validated
@@ -121,8 +122,9 @@ def test_a_command_says_it_once(tmp_path: Path, no_figures: None, one_process: N
     assert tomllib.loads((tmp_path / "run" / "config.toml").read_text())["format"] == 2
 
 
-def key(kind: str, **tree: Any) -> str:
-    base = tomllib.loads(workload_toml(40, 0.5) + arm_toml("A", kind=kind, count=1, more=COUNTED))
+def key(kind: str, more: str = "", **tree: Any) -> str:
+    arm = arm_toml("A", kind=kind, count=1, more=f"{COUNTED}\n{more}")
+    base = tomllib.loads(workload_toml(40, 0.5) + arm)
     config = validated({"settle_s": 0.1, **base, **tree}, "test")
     return Point(config, config.arms[0], 3).key()
 
@@ -132,3 +134,18 @@ def test_results_of_flow_are_kept_by_the_name_that_it_had() -> None:
     results are found; those of the kinds that have the name now are others."""
     assert key("flow") == "bcd51c92b48e4a106f09cc6bc9335890"
     assert len({key(kind) for kind in ("flow", "quincy", "firmament", "random")}) == 4
+
+
+def test_results_that_are_others_than_before_have_other_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Flow under preemption, and load spreading where sizes of tasks differ."""
+    preempts = "options = { preemption = true }"
+    cases = (("flow", ""), ("flow", preempts), ("flow_load_spreading", ""))
+    now = [key(*case) for case in cases]
+    monkeypatch.setattr(points, "group_as_keyed", _as_it_was)
+    assert [key(*case) == its for case, its in zip(cases, now, strict=True)] == [True, False, False]
+
+
+def _as_it_was(group: dict[str, Any]) -> dict[str, Any]:
+    return {**group, "kind": "quincy"} if group["kind"] == "flow" else group

@@ -151,6 +151,17 @@ class _Costly(ServicesFirst):
         return np.full(len(machine), -(1 << 41))
 
 
+class _DearToWait(ServicesFirst):
+    def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
+        return tasks.task << 41
+
+
+class _Beyond(ServicesFirst):
+    def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
+        arcs = super().aggregator_arcs(aggregator, load)
+        return AggregatorArcs(arcs.tail, arcs.head + 1, arcs.cost, arcs.level)
+
+
 class _Stranger(ServicesFirst):
     def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
         arcs = super().aggregator_arcs(aggregator, load)
@@ -229,7 +240,7 @@ class _Patient(_Bounded):
     [
         (_RoundInCirclesLater, "_RoundInCirclesLater: the arcs between aggregators form a cycle: "),
         (_NegativeBetween, "_NegativeBetween: the arc from X to Y has capacity -3"),
-        (_Costly, "_Costly: an arc into a machine costs -2199023255552; expected -109951162777"),
+        (_Costly, "_Costly: the arc from A0 to machine . costs -2199023255552; expected"),
         (_Stranger, "aggregator_arcs: an arc out of aggregator 4, which was not asked about"),
         (_TwiceTheSame, "aggregator_arcs: two arcs of level 0 lead from A0 to machine 3"),
         (
@@ -254,12 +265,14 @@ class _Patient(_Bounded):
         ),
         (lambda: _Patient(0, 1), "waiting_bounds: expected no bounds beside patience_us"),
         (_Negative, "_Negative: the arc from A0 to machine . has capacity -1"),
-        (_Nowhere, "_Nowhere: an arc from a task leads to machine 6, which does not exist"),
-        (_NoSuchAggregator, "_NoSuchAggregator: an arc from a task leads to aggregator 5"),
+        (_Nowhere, "_Nowhere: an arc from task 0 leads to machine 6, which does not exist"),
+        (_NoSuchAggregator, "_NoSuchAggregator: an arc from task 0 leads to aggregator 5"),
         (_RoundInCircles, "_RoundInCircles: the arcs between aggregators form a cycle: A[12] -> "),
         (_Fractions, "_Fractions: cost of task_arcs: expected int64, got float64"),
         (_NoSuchTask, "_NoSuchTask: an arc of row 2, but 2 tasks were asked about"),
-        (_Priceless, "_Priceless: an arc out of a task costs 1152921504606846976"),
+        (_Priceless, "_Priceless: the arc from task 0 to where it waits costs 1152921504606846976"),
+        (_DearToWait, "_DearToWait: the arc from task 1 to where it waits costs 2199023255552"),
+        (_Beyond, "_Beyond: an arc from A0 leads to machine 6, which does not exist"),
     ],
 )
 def test_bad_policies_are_refused_by_name_and_arc(policy: Callable[[], Policy], says: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -24,7 +25,7 @@ from schedulers.flow.policies.interface import (
 from schedulers.flow.policies.quincy import Quincy
 from schedulers.interface import PendingReason
 from shared_state.errors import AgoraError
-from shared_state.tasks import CellSpec, Int64, PreferenceCatalog
+from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 from tests.fixed_prices import FixedPrices, LearningPrices, priced_quincy, priced_spreading
 from tests.flow_world import FlowWorld, catalog_of, placed, quincy, slot_cell, tasks_of
 
@@ -265,6 +266,37 @@ def test_costs_that_leave_the_range_are_refused(scope: str, preemption: bool) ->
     ):
         priced_quincy(slot_cell(4, 1, 2), prices, catalog_of(sets), **given)
     priced_quincy(slot_cell(4, 1, 2), prices, catalog_of(sets), **given, **PAID)
+
+
+@pytest.mark.parametrize("cost", [1 << 60, -(1 << 60)])
+def test_costs_that_overflow_into_the_range_are_refused(cost: int) -> None:
+    """2^60 times the scale is a multiple of 2^64."""
+
+    def far_out(self: Quincy, tasks: TaskBatch) -> Int64:
+        return np.full(len(tasks), cost)
+
+    world, _ = world_with(slot_cell(1, 1, 1), [[0]])
+    assert world.scheduler.graph.nodes.scale == 64
+    world.offer(tasks_of(np.arange(1), preference=1))
+    with (
+        patch.object(Quincy, "unscheduled_cost", far_out),
+        pytest.raises(
+            PolicyError, match=r"Quincy, its costs x 64 .*: the arc from task 0 to where"
+        ),
+    ):
+        world.plan()
+
+
+def test_narrow_costs_are_scaled_as_wide_ones() -> None:
+    class Narrow(Quincy):
+        def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
+            narrow: Any = np.full(len(tasks), 1 << 30, np.int32)
+            return narrow
+
+    policy = Narrow.__new__(Narrow)
+    policy.patience_us = 0
+    scaled = machine_arcs.Scaled(policy, 64)
+    assert scaled.unscheduled_cost(tasks_of(np.arange(2))).tolist() == [1 << 36] * 2
 
 
 def test_paid_prices_beyond_the_range_are_refused() -> None:

@@ -21,7 +21,7 @@ or that it waits; the sum of its costs is what that costs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -372,15 +372,18 @@ def check_rows(policy: Policy, row: Int64, tasks: int) -> None:
         )
 
 
-def check_heads(policy: Policy, head: Int64, machines: int, tail: str) -> None:
-    """Raise PolicyError, which says where the arcs begin, if one of these heads, int64[k], is no
-    machine row and no aggregator."""
+def check_heads(
+    policy: Policy, head: Int64, machines: int, name_of_tail: Callable[[int], str]
+) -> None:
+    """Raise PolicyError, which says where the arc begins (name_of_tail, given its place among the
+    k), if one of these heads, int64[k], is no machine row and no aggregator."""
     first = _native.first_outside(head, -policy.aggregators, machines - 1)
     if first >= 0:
         bad = int(head[first])
         name = f"machine {bad}" if bad >= 0 else f"aggregator {-1 - bad}"
         raise PolicyError(
-            f"{policy.name}: an arc from {tail} leads to {name}, which does not exist"
+            f"{policy.name}: an arc from {name_of_tail(first)} leads to {name}, which does not "
+            f"exist"
         )
 
 
@@ -392,14 +395,14 @@ def check_acyclic(policy: Policy, tail: Int64, head: Int64) -> None:
         raise PolicyError(f"{policy.name}: the arcs between aggregators form a cycle: {around}")
 
 
-def check_costs(policy: Policy, cost: Int64, which: str) -> None:
-    """Raise PolicyError, which says `which` arcs they are of, if one of these costs, int64[k], is
-    larger than MAX_COST either way."""
+def check_costs(policy: Policy, cost: Int64, name_of_arc: Callable[[int], str]) -> None:
+    """Raise PolicyError, which says which arc it is of (name_of_arc, given its place among the k),
+    if one of these costs, int64[k], is larger than MAX_COST either way."""
     first = _native.first_outside(cost, -MAX_COST, MAX_COST)
     if first >= 0:
         raise PolicyError(
-            f"{policy.name}: an arc {which} costs {int(cost[first])}; expected {-MAX_COST} to "
-            f"{MAX_COST}"
+            f"{policy.name}: the arc from {name_of_arc(first)} costs {int(cost[first])}; "
+            f"expected {-MAX_COST} to {MAX_COST}"
         )
 
 

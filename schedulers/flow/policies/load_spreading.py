@@ -102,6 +102,7 @@ class LoadSpreadingOptions(BaseModel):
     levels: int = Field(
         32,
         ge=1,
+        le=1 << 30,
         description="the largest number of arcs to a machine; if it holds more tasks, each arc"
         " carries several at one cost",
     )

@@ -126,7 +126,7 @@ class RandomOptions(BaseModel):
         le=1_000_000_000,
         description="the largest cost that is drawn, give or take 1",
     )
-    draw: int = Field(0, ge=0, description="a seed: another number draws other costs")
+    draw: int = Field(0, ge=0, lt=1 << 63, description="a seed: another number draws other costs")
 
 
 class _TrivialAndFlow(TrivialOptions, FlowOptions):

@@ -110,6 +110,11 @@ class Aggregators:
             return
         if has < had:
             raise PolicyError(f"{self._policy.name}: aggregators: {had} before, and now {has}")
+        if not self._policy.grows:
+            raise PolicyError(
+                f"{self._policy.name}: aggregators: {had} before, and now {has}; a policy of which "
+                "they may grow has grows = True"
+            )
         more = np.zeros(has - had, np.int64)
         self.node = np.concatenate([self.node, more + NO_NODE])
         self._rows = (np.append(self._rows[0], more), np.append(self._rows[1], more))

@@ -181,6 +181,11 @@ class _Shrinks(ServicesFirst):
         self.aggregators = 0
 
 
+class _GrowsUnannounced(ServicesFirst):
+    def observe(self, cell: ObservedCell, now_us: int) -> None:
+        self.aggregators = 2
+
+
 class _TooFew(ServicesFirst):
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
         return np.zeros(len(tasks) + 1, np.int64)
@@ -235,6 +240,7 @@ class _Patient(_Bounded):
         (_StaleUnknown, "_StaleUnknown: stale_aggregators: aggregator 1 of 1"),
         (_StaleTasks, "_StaleTasks: stale_tasks: task 7 was never in the graph"),
         (_Shrinks, "_Shrinks: aggregators: 1 before, and now 0"),
+        (_GrowsUnannounced, "aggregators: 1 before, and now 2; .* has grows = True"),
         (_TooFew, "_TooFew: unscheduled_cost: expected 2 numbers, got 3"),
         (_Ragged, "task_arcs: columns of different lengths: row 2, head 2, cost 1"),
         (_AList, r"unscheduled_cost: expected an array int64\[k\], got list"),

@@ -40,6 +40,7 @@ from experiments.studies.run.finishing import arm_result
 from experiments.studies.run.sensitivity import CHOICES
 from experiments.workloads.registry import SEEDS_VARY
 from experiments.workloads.resampling import OFFERED_BY_TRACE, RESAMPLE
+from parsync.spec.decision_times import CountedTime
 from tests.unit.run_factory import EQUAL, with_overall, workload
 from tests.unit.test_summary import FACTS, bare_arm
 
@@ -163,7 +164,7 @@ def test_a_choice_that_turns_two_arms_round_is_told() -> None:
 def test_a_choice_changes_the_arms_that_it_concerns() -> None:
     arms = default_arms(demo_scale(False))
     scan, kept = ({arm.name for arm in arms if choice.of(arm) is not None} for choice in CHOICES)
-    own = {arm.name for arm in arms if "own speed" in arm.name}
+    own = {arm.name for arm in arms if isinstance(arm.groups[0].decision, CountedTime)}
     assert scan == {arm.name for arm in arms} - own - {"Flow", "Flow with prices"}
     assert kept == {"Flow", "Flow with prices", "Greedy, patient", "Mix"}
     for choice in CHOICES:

@@ -109,11 +109,13 @@ class Aggregators:
         if has == had:
             return
         if has < had:
-            raise PolicyError(f"{self._policy.name}: aggregators: {had} before, and now {has}")
+            raise PolicyError(
+                f"{self._policy.name}: aggregators: expected {had} or more, as before, got {has}"
+            )
         if not self._policy.grows:
             raise PolicyError(
-                f"{self._policy.name}: aggregators: {had} before, and now {has}; a policy of which "
-                "they may grow has grows = True"
+                f"{self._policy.name}: aggregators: expected {had}, as before, got {has}; a policy "
+                "that adds aggregators has grows = True"
             )
         more = np.zeros(has - had, np.int64)
         self.node = np.concatenate([self.node, more + NO_NODE])

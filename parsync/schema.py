@@ -17,12 +17,14 @@ class Column:
         unit: What one of its numbers counts ("us", "tasks", "permille", ...; "id" names something,
             "code" stands for one of `codes`).
         codes: Values that stand for something else than a number, and for what.
+        added: Files of earlier versions lack it. Their rows have 0 there.
     """
 
     dtype: str
     unit: str
     meaning: str
     codes: Mapping[int, str] = field(default_factory=dict)
+    added: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,11 @@ class TableSchema:
     def dtypes(self) -> dict[str, str]:
         """numpy's name of each column's dtype."""
         return {name: column.dtype for name, column in self.columns.items()}
+
+    @property
+    def added(self) -> frozenset[str]:
+        """The columns that files of earlier versions lack."""
+        return frozenset(name for name, column in self.columns.items() if column.added)
 
 
 def names_of(kind: type[IntEnum]) -> dict[int, str]:

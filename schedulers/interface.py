@@ -211,8 +211,8 @@ class Plan:
             decision_clock.PS_PER_OPERATION). More than 0 for a round that placed tasks.
         partitions_scanned: As above; None leaves it to the platform.
         stats: Figures of the round for the report, e.g. the columns of the "rounds" table of a flow
-            scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs). No decision
-            depends on them.
+            scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs, oversubscribed,
+            ...). No decision depends on them.
         retry_at_us: When the scheduler wants to be called again, later than context.now_us, even if
             its view has not changed and nothing new was submitted by then. It counts until the next
             plan. None: it need not be called before.

@@ -35,6 +35,8 @@ from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
 from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import TaskGangs, Workload
+from schedulers import registry
+from schedulers.flow.options import FlowOptions
 from schedulers.interface import Capability, ContractBroken
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
@@ -92,6 +94,11 @@ def make_workload(config: RunConfig, seed: int) -> Workload:
 _PREEMPTION = {Capability.EVICTS, Capability.PREEMPTS}
 
 
+def is_flow(kind: str | None) -> bool:
+    """Whether a kind of scheduler (None: no scheduler) places tasks by a flow."""
+    return kind is not None and issubclass(registry.get(kind).options, FlowOptions)
+
+
 def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMetrics:
     """Accumulators for one run of an arm."""
     groups: list[Group] = []
@@ -117,6 +124,7 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
             preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),
             gangs=TaskGangs.of(workload),
             preempts=any(_PREEMPTION & group.capabilities for group in arm.groups),
+            flows=any(is_flow(group.kind) for group in arm.groups),
             priority=(
                 workload.tasks.priority if arm.may_evict is EvictionPolicy.LOWER_PRIORITY else None
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from experiments.campaign.running import make_workload
+from experiments.campaign.running import is_flow, make_workload
 from experiments.config.run_config import load_config
 from experiments.config.warm_up import warmed_up
 from experiments.flow_graphs.page import About
@@ -14,8 +14,6 @@ from parsync.runtime.arm_directory import Arm, find_arms, read_arm
 from parsync.runtime.virtual.repeat import repeat
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig, SeededArm
-from schedulers import registry
-from schedulers.flow.options import FlowOptions
 from shared_state.errors import AgoraError
 
 # How far a run is: the virtual time so far, and that of its end.
@@ -142,11 +140,7 @@ def _refuse_empty(watch: Watch, wanted: Wanted, where: str) -> None:
 
 
 def _has_flow(arm: ArmConfig | SeededArm) -> bool:
-    return any(_is_flow(group.kind) for group in arm.groups)
-
-
-def _is_flow(kind: str | None) -> bool:
-    return kind is not None and issubclass(registry.get(kind).options, FlowOptions)
+    return any(is_flow(group.kind) for group in arm.groups)
 
 
 def _place_of(
@@ -173,7 +167,7 @@ def _place_of(
 def _checked_scheduler(wanted: str, arm: SeededArm, where: str) -> str:
     """The name of a flow scheduler. Raises AgoraError if the arm has none of this name."""
     names = [
-        arm.agent_name(agent) for agent in range(arm.agents) if _is_flow(arm.group_of(agent).kind)
+        arm.agent_name(agent) for agent in range(arm.agents) if is_flow(arm.group_of(agent).kind)
     ]
     if wanted and wanted not in names:
         raise AgoraError(f"--scheduler {wanted}: {where} has {', '.join(names)}")

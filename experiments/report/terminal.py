@@ -46,14 +46,18 @@ def _columns(summary: ComparedArms) -> list[Quantity]:
     return [
         quantity
         for quantity in summary.headline
-        if quantity.column_label and (quantity.key != "censored" or _any_waiting(summary))
+        if quantity.column_label
+        and (quantity.key not in _ONLY_IF_ANY or _any(summary, quantity.key))
     ]
 
 
-def _any_waiting(summary: ComparedArms) -> bool:
-    """Whether any arm left tasks: if not, that column says nothing."""
+# Counts of what mostly does not happen: if it did not in any arm, a column of it says nothing.
+_ONLY_IF_ANY = ("censored", "flow_misfits")
+
+
+def _any(summary: ComparedArms, key: str) -> bool:
     return any(
-        figures.censored
+        figures.value(key)
         for arm in summary.arms
         for figures in (arm.overall, *(row.overall for row in arm.seeds))
     )

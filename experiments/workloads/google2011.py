@@ -45,6 +45,7 @@ from experiments.workloads.google2011_tables import (
     read_trace,
 )
 from experiments.workloads.input_data import (
+    PREFERRED_INPUT_PERCENT,
     WAITING_COST_PER_S,
     InputFiles,
     InputLocality,
@@ -133,6 +134,13 @@ class Google2011Options(Strict, ResampleOptions):
         description="the files that batch tasks read; unset: each task has input data of its own, "
         "whose size follows from its run time",
     )
+    preferred_input_percent: int = Field(
+        PREFERRED_INPUT_PERCENT,
+        ge=1,
+        le=100,
+        description="batch tasks prefer machines and racks that hold at least so much of their "
+        "input data (Firmament, section 7: 10; its Fig. 15 compares 14 and 2)",
+    )
     unscheduled_margin: int = Field(
         WAITING_COST_PER_S,
         description="how much more waiting costs than running away from the data, in thousandths "
@@ -207,6 +215,7 @@ def _as_it_is(options: Google2011Options, seed: int) -> Workload:
         cell.rack,
         options.unscheduled_margin,
         Stream(stream_key(seed, "google2011/input_data")),
+        options.preferred_input_percent,
     )
     # Waiting has a price per second of the trace, which takes 1 / speedup seconds here.
     catalog = replace(

@@ -4,7 +4,8 @@ input data with Quincy's transfer costs.
 The model (Firmament's simulator): a task's run time of h hours is the quantile y = 1 - 0.298
 h^-0.2627; its input is 64 MB if y <= 0.5, else 2^((y - 0.5) log2(320) / 0.5) * 64 MB, rounded up to
 blocks of 1 GB, at most 20. Each block has three replicas on distinct machines: two in one rack, one
-in another. A machine or rack that holds at least a tenth of the input is preferred (Quincy).
+in another. A machine or rack that holds at least a tenth of the input, or another part that the
+workload's options name, is preferred (Quincy).
 Machines hold up to 12,288 blocks in Firmament; the trace needs about a hundredth of that, so the
 bound is not modelled.
 
@@ -34,9 +35,9 @@ COST_PER_GB = 1000
 # Firmament prices waiting at 0.5 per second, on the scale of COST_PER_GB.
 WAITING_COST_PER_S = COST_PER_GB // 2
 BLOCKS_MAX = 20
-# A machine or rack is preferred if it holds at least 1 / PREFERRED_PART of the input (Firmament
-# section 7; 14 % and 2 % in its Fig. 15).
-PREFERRED_PART = 10
+# A machine or rack is preferred if it holds at least so much of the input (Firmament section 7; its
+# Fig. 15 has 14 % and 2 %).
+PREFERRED_INPUT_PERCENT = 10
 _HOUR_US = 3_600_000_000
 
 
@@ -98,7 +99,11 @@ def place_replicas(rack: Int32, blocks: int, stream: Stream) -> Int32:
 
 
 def input_catalog(
-    blocks: Int64, rack: Int32, unscheduled_margin: int, stream: Stream
+    blocks: Int64,
+    rack: Int32,
+    unscheduled_margin: int,
+    stream: Stream,
+    preferred_percent: int = PREFERRED_INPUT_PERCENT,
 ) -> PreferenceCatalog:
     """The catalog of tasks that read input; set k + 1 is of the k-th input.
 
@@ -111,6 +116,7 @@ def input_catalog(
         unscheduled_margin: how much more waiting costs than running away from the data; the cost
             is never below 0.
         stream: draws where the replicas lie.
+        preferred_percent: Machines and racks that hold at least so much of an input are preferred.
     """
     sets, machines = len(blocks), len(rack)
     racks = int(rack[-1]) + 1
@@ -133,8 +139,8 @@ def input_catalog(
     machine_cost = COST_PER_GB * ((near - machine_blocks) + 2 * (blocks[machine_set] - near))
     rack_set, listed_rack = np.divmod(rack_key, racks)
     rack_cost = COST_PER_GB * (2 * blocks[rack_set] - rack_blocks)
-    machine_kept = machine_blocks * PREFERRED_PART >= blocks[machine_set]
-    rack_kept = rack_blocks * PREFERRED_PART >= blocks[rack_set]
+    machine_kept = machine_blocks * 100 >= preferred_percent * blocks[machine_set]
+    rack_kept = rack_blocks * 100 >= preferred_percent * blocks[rack_set]
     elsewhere = np.concatenate([np.zeros(1, np.int64), 2 * COST_PER_GB * blocks])
     unscheduled = np.maximum(elsewhere + unscheduled_margin, 0)
     unscheduled[0] = unscheduled.max()
@@ -152,7 +158,7 @@ def input_catalog(
 
 class InputReplicas:
     """The machines on which input lies, read from a catalog that input_catalog made. Machines and
-    racks that hold less than a tenth of an input count as holding nothing of it."""
+    racks that are not preferred count as holding nothing of an input."""
 
     def __init__(self, catalog: PreferenceCatalog, rack: Int32) -> None:
         self._catalog, self._rack = catalog, rack
@@ -177,8 +183,8 @@ INPUT_ON_MACHINE = Quantity(
     key="input_local_share",
     label="Input on the machine",
     unit=Unit.SHARE,
-    description="Of the input data of placed tasks, by size; machines that hold less than a tenth "
-    "of a task's input count as holding none.",
+    description="Of the input data of placed tasks, by size; machines that hold too little of a "
+    "task's input to be preferred (by default less than a tenth) count as holding none.",
     better=Better.HIGHER,
     headline=True,
     per_scheduler=True,
@@ -188,7 +194,7 @@ INPUT_IN_RACK = Quantity(
     label="Input in the rack",
     unit=Unit.SHARE,
     description="Of the input data of placed tasks, on the machine or elsewhere in its rack; racks "
-    "that hold less than a tenth count as holding none.",
+    "that hold too little to be preferred count as holding none.",
     better=Better.HIGHER,
     headline=True,
     per_scheduler=True,

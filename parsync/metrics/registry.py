@@ -52,6 +52,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "busyness": "parsync.metrics.kinds.busyness:BusynessMetric",
         "daily_busyness": "parsync.metrics.kinds.busyness:DailyBusynessMetric",
         "solver_rounds": "parsync.metrics.kinds.busyness:SolverRoundMetric",
+        "flow_misfits": "parsync.metrics.kinds.flow_misfits:FlowMisfitMetric",
         "staleness": "parsync.metrics.kinds.staleness:StalenessMetric",
     }
 )

@@ -83,6 +83,7 @@ class RunFrame:
         gangs: Of the tasks; None if there are none.
         preempts: Whether schedulers of the run may end running tasks for others, or to place them
             better.
+        flows: Whether schedulers of the run place tasks by a flow.
         priority: int32[tasks], where tasks may end for those of others that are of higher priority;
             None elsewhere.
         preferred_permille: The run time of a task on a preferred machine, in thousandths of that
@@ -114,6 +115,7 @@ class RunFrame:
     preferences: TaskPreferences | None = None
     gangs: TaskGangs | None = None
     preempts: bool = False
+    flows: bool = False
     priority: Int32 | None = None
     preferred_permille: int = 1000
     jobs: JobIndex | None = field(init=False)

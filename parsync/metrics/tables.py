@@ -327,6 +327,21 @@ SCHEMAS: Tables = {
             "arcs_scanned": Column("int64", "arcs", "arcs scanned while solving"),
             "nodes": Column("int64", "nodes", "nodes of the graph"),
             "arcs": Column("int64", "arcs", "arcs of the graph"),
+            "oversubscribed": Column(
+                "int64",
+                "tasks",
+                "tasks that the flow sent to a machine where they do not fit beside the others",
+                added=True,
+            ),
+            "repaired": Column(
+                "int64", "tasks", "waiting tasks that were then placed one at a time", added=True
+            ),
+            "held_back": Column(
+                "int64", "tasks", "tasks with a place, but not for all of their gang", added=True
+            ),
+            "unrouted": Column(
+                "int64", "tasks", "tasks not reached when the solver's budget ended", added=True
+            ),
         },
         measured=True,
     ),

@@ -161,7 +161,7 @@ def read_records(
     naming a file that cannot be read."""
     for table, paths in files.items():
         for path in paths:
-            yield from ((table, rows) for rows in _row_groups(path, tables[table].dtypes))
+            yield from ((table, rows) for rows in _row_groups(path, tables[table]))
 
 
 def record_files(directory: Path, tables: Tables = SCHEMAS) -> dict[str, list[Path]]:
@@ -183,14 +183,18 @@ def record_files(directory: Path, tables: Tables = SCHEMAS) -> dict[str, list[Pa
     return files
 
 
-def _row_groups(path: Path, dtypes: Mapping[str, str]) -> Iterator[Table]:
-    names = list(dtypes)
+def _row_groups(path: Path, schema: TableSchema) -> Iterator[Table]:
+    dtypes = schema.dtypes
     with reading(f"{path}: cannot read the records"), pq.ParquetFile(path) as file:
+        lacking = schema.added.difference(file.schema_arrow.names)
+        names = [name for name in dtypes if name not in lacking]
         for group in range(file.num_row_groups):
             rows = file.read_row_group(group, columns=names)
+            read = {name: rows.column(name).to_numpy() for name in names}
+            zeros = dict.fromkeys(lacking, np.zeros(rows.num_rows, np.int64))
             yield {
-                name: rows.column(name).to_numpy().astype(dtypes[name], copy=False)
-                for name in names
+                name: (zeros if name in lacking else read)[name].astype(dtype, copy=False)
+                for name, dtype in dtypes.items()
             }
 
 

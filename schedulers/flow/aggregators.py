@@ -116,6 +116,11 @@ class Aggregators:
             raise PolicyError(
                 f"{self._policy.name}: aggregators: expected {had} or more, as before, got {has}"
             )
+        if not self._policy.grows:
+            raise PolicyError(
+                f"{self._policy.name}: aggregators: expected {had}, as before, got {has}; a policy "
+                "that adds aggregators has grows = True"
+            )
         more = np.zeros(has - had, np.int64)
         self.node = np.concatenate([self.node, more + NO_NODE])
         self._rows = (np.append(self._rows[0], more), np.append(self._rows[1], more))

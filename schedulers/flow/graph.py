@@ -570,7 +570,7 @@ class FlowGraph:
         arc = self.arcs.add_task_arcs(
             row, table.node[row], machine, self._machine_arcs.node[machine], cost
         )
-        table.set_running_arc(row, arc, cost)
+        table.set_running_arc(row, arc)
 
     def _running_arc_cost(self, table: TaskTable, row: Int64) -> Int64:
         """What the running arcs of these tasks cost: what the policy says, and what has risen for

@@ -28,7 +28,8 @@ none that raises the price can keep the cost from falling: the flow is optimal f
 total price) in lexicographic order. k does not depend on the number of tasks:
 
     all placements priced, no preemption     1: priced arcs end at the sink
-    elsewhere only                           one per aggregator that leads there
+    elsewhere only                           one per aggregator that leads there, and at most one
+                                             per machine: of these, if aggregators may come
     all placements priced, under preemption  one per machine: a chain of migrations
 
 Prices are rounded down to at most RESOLUTION steps, and fewer where k is large, so that costs keep
@@ -109,10 +110,10 @@ class SlotPricing:
             self._weight: int | None = options.price_weight_permille // common
         else:
             in_cycle = 1
-            if self.elsewhere_only:
+            if self.elsewhere_only and not policy.grows:
                 aggregators = np.arange(policy.aggregators)
                 in_cycle = int(np.count_nonzero(policy.is_elsewhere(aggregators)))
-            elif preemption:
+            elif self.elsewhere_only or preemption:
                 in_cycle = machines
             in_cycle = max(1, min(in_cycle, machines))
             self._highest = max(1, min(RESOLUTION, (MAX_SCALE - 1) // in_cycle))
@@ -143,6 +144,7 @@ class Scaled(Policy):
         self._policy = policy
         self._scale = scale
         self.observes_running = policy.observes_running
+        self.grows = policy.grows
         self.patience_us = policy.patience_us
         self.patience_price = self._time_price(policy.patience_price)
         self.wait_price = self._time_price(policy.wait_price)

@@ -53,7 +53,6 @@ class TaskTable(_native.TaskTable):  # type: ignore[misc] # compiled
         node_state: int8[C], a TaskNodeState.
         node: int64[C], the task's node in the graph, or NO_NODE.
         running_arc: int64[C], the arc to the machine it runs on, or NO_ARC.
-        running_arc_cost: int64[C], of that arc, before any progress.
         patience_ends_us: int64[C], of tasks in the graph; 0 if they have no patience.
     """
 
@@ -68,7 +67,6 @@ class TaskTable(_native.TaskTable):  # type: ignore[misc] # compiled
     node_state: NDArray[np.int8]
     node: Int64
     running_arc: Int64
-    running_arc_cost: Int64
     patience_ends_us: Int64
 
     # --- what became of tasks (int64[n], ids) ----------------------------------------------------
@@ -121,8 +119,8 @@ class TaskTable(_native.TaskTable):  # type: ignore[misc] # compiled
     cost_of_lateness: Callable[[Int64, int], Int64]
     # (row, node: int64[n] each)
     set_node: Callable[[Int64, Int64], None]
-    # (row, arc, cost: int64[n] each)
-    set_running_arc: Callable[[Int64, Int64, Int64], None]
+    # (row, arc: int64[n] each)
+    set_running_arc: Callable[[Int64, Int64], None]
     # (row, arc or NO_ARC, end in us or 0: int64[n] each)
     set_patience: Callable[[Int64, Int64, Int64], None]
     # (row of tasks that run now, ascending; now_us) -> the arcs of their patience, and of that

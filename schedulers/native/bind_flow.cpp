@@ -264,7 +264,7 @@ void bind_flow(nb::module_& module) {
       .def("group_cost", with_arrays(&TaskTable::group_costs, {"row"}))
       .def("cost_of_lateness", with_arrays(&TaskTable::cost_of_lateness, {"row", "quantum_us"}))
       .def("set_node", with_arrays(&TaskTable::set_node, {"row", "node"}))
-      .def("set_running_arc", with_arrays(&TaskTable::set_running_arc, {"row", "arc", "cost"}))
+      .def("set_running_arc", with_arrays(&TaskTable::set_running_arc, {"row", "arc"}))
       .def("set_patience", with_arrays(&TaskTable::set_patience, {"row", "arc", "ends_us"}))
       .def("end_patience", with_arrays(&TaskTable::end_patience, {"started", "now_us"}))
       .def("first_end_of_patience", &TaskTable::first_end_of_patience)
@@ -288,7 +288,6 @@ void bind_flow(nb::module_& module) {
       .def_prop_ro("node_state", &window<&TaskTable::node_state>)
       .def_prop_ro("node", &window<&TaskTable::node>)
       .def_prop_ro("running_arc", &window<&TaskTable::running_arc>)
-      .def_prop_ro("running_arc_cost", &window<&TaskTable::running_arc_cost>)
       .def_prop_ro("patience_ends_us", &window<&TaskTable::patience_ends_us>);
   nb::class_<FlowArcs>(module, "FlowArcs")
       .def(nb::init<>())

@@ -258,15 +258,10 @@ void TaskTable::set_node(std::span<const int64_t> rows, std::span<const int64_t>
   for (size_t i = 0; i < rows.size(); ++i) node[rows[i]] = nodes[i];
 }
 
-void TaskTable::set_running_arc(std::span<const int64_t> rows, std::span<const int64_t> arc,
-                                std::span<const int64_t> cost) {
-  require(arc.size() == rows.size() && cost.size() == rows.size(),
-          "arc, cost: expected one of each per row");
+void TaskTable::set_running_arc(std::span<const int64_t> rows, std::span<const int64_t> arc) {
+  require(arc.size() == rows.size(), "arc: expected one per row");
   require_rows(rows);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    running_arc[rows[i]] = arc[i];
-    running_arc_cost[rows[i]] = cost[i];
-  }
+  for (size_t i = 0; i < rows.size(); ++i) running_arc[rows[i]] = arc[i];
 }
 
 void TaskTable::set_patience(std::span<const int64_t> rows, std::span<const int64_t> arc,
@@ -378,9 +373,8 @@ void TaskTable::reserve(size_t more, int64_t largest_id) {
   if (ids > row_of_.size())
     row_of_.resize(std::max({ids, 2 * row_of_.size(), kFewestRows}), static_cast<int32_t>(kNoRow));
   if (!pool_.reserve(more)) return;
-  for (auto* column :
-       {&task, &job, &request, &submit_us, &gang, &machine, &allocation, &since_us, &node,
-        &group_place, &running_arc, &running_arc_cost, &patience_arc, &patience_ends_us})
+  for (auto* column : {&task, &job, &request, &submit_us, &gang, &machine, &allocation, &since_us,
+                       &node, &group_place, &running_arc, &patience_arc, &patience_ends_us})
     column->grow(pool_.rows());
   for (auto* column : {&priority, &preference}) column->grow(pool_.rows());
   for (auto* column : {&task_class, &state, &node_state}) column->grow(pool_.rows());

@@ -238,8 +238,7 @@ class TaskTable {
   std::vector<int64_t> cost_of_lateness(std::span<const int64_t> row, int64_t quantum_us) const;
   // The nodes of tasks that join.
   void set_node(std::span<const int64_t> row, std::span<const int64_t> node);
-  void set_running_arc(std::span<const int64_t> row, std::span<const int64_t> arc,
-                       std::span<const int64_t> cost);
+  void set_running_arc(std::span<const int64_t> row, std::span<const int64_t> arc);
   // Where tasks wait while their patience lasts: the arc, or kNoArc, and the end, or 0.
   void set_patience(std::span<const int64_t> row, std::span<const int64_t> arc,
                     std::span<const int64_t> ends_us);
@@ -271,8 +270,7 @@ class TaskTable {
   GrowingColumn<int8_t> task_class, state;
   // What the graph keeps:
   GrowingColumn<int8_t> node_state;
-  GrowingColumn<int64_t> node, group_place, running_arc, running_arc_cost, patience_arc,
-      patience_ends_us;
+  GrowingColumn<int64_t> node, group_place, running_arc, patience_arc, patience_ends_us;
   UnscheduledAggregators groups;
 
  private:

@@ -170,9 +170,9 @@ class Checked {
     expected_["holds"].push_back({5, 3, 6, now_us, 8});
     log_.sync(now_us, 4, 50, 60);
     expected_["syncs"].push_back({3, 4, now_us, 50, 60});
-    const std::array<int64_t, agora::kRoundFigures> figures{1, 2, 3, 4, 5, 6, 7};
+    const std::array<int64_t, agora::kRoundFigures> figures{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
     log_.round(now_us, figures);
-    expected_["rounds"].push_back({now_us, 3, 1, 2, 3, 4, 5, 6, 7});
+    expected_["rounds"].push_back({now_us, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
     log_.decided(now_us);
     busy_us_ += now_us;
     log_.sample(now_us, 70, 80, true, 90);

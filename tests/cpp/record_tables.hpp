@@ -17,7 +17,7 @@ inline const std::vector<agora::TableLayout> kAgentTables{
     {"unplaceable", {8, 4, 8, 1}},
     {"waiting", {8, 4, 1, 8, 4, 8, 8}},
     {"holds", {8, 4, 8, 8, 8}},
-    {"rounds", {8, 4, 8, 8, 8, 8, 8, 8, 8}},
+    {"rounds", {8, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}},
 };
 
 // Of the participants beside the cell.

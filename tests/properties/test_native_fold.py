@@ -101,6 +101,7 @@ def frame_of(phases: list[tuple[int, int]], jobs: NDArray[Any], settle_us: int) 
         "job_of": jobs,
         "services": np.arange(TASKS) % 12 >= 8,
         "preferences": TaskPreferences((np.arange(TASKS) % 3).astype(np.int32), submit_us),
+        "flows": True,
         "priority": (np.arange(TASKS) % 8 == 0).astype(np.int32),
         "gangs": TaskGangs(gang, np.full(len(first), 4), submit_us[first], jobs[first]),
     }

@@ -226,7 +226,9 @@ def cut_short(directory: Path, name: str) -> Path:
     arm["partial"] = True
     for quantity in summary["quantities"]:
         if quantity["headline"] and quantity["key"] != "censored":
-            arm["overall"][quantity["key"]] = 0.0 if quantity["better"] == "lower" else 1e9
+            overall, key = arm["overall"], quantity["key"]
+            figures = overall if key in overall else overall["others"]
+            figures[key] = 0 if quantity["better"] == "lower" else 1e9
         elif quantity["key"] == "censored":
             arm["overall"]["censored"] = 0
     (directory / "summary.json").write_text(json.dumps(summary))

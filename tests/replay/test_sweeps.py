@@ -267,6 +267,37 @@ def test_until_runs_as_many_seeds_as_are_needed(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_plot", "one_process")
+def test_the_algorithm_of_the_solver_is_a_parameter(tmp_path: Path) -> None:
+    """By name, with settings, and as a race: each has decision times of its own."""
+    file, out = tmp_path / "algorithms.toml", tmp_path / "out"
+    arm = arm_toml("one", "flow", "flow", 1, more="options = { deterministic = true }")
+    values = """[
+    "relaxation",
+    { name = "cost_scaling", from_scratch = true, alpha = 9 },
+    ["relaxation", "cost_scaling"],
+]"""
+    section = f"""
+settle_s = 0.1
+[sweep]
+seeds = 1
+metric = "cost_mean"
+[sweep.grid]
+arms.one.groups.flow.options.algorithm = {values}
+"""
+    file.write_text(section + workload_toml(40, 0.5, "load_percent = [60]") + arm)
+    assert exit_status(app, file, "--out", out) == 0
+    summary = summary_of(out)
+    (parameter,) = summary.parameters
+    assert parameter.label == "algorithm" and len(parameter.values) == 3
+    rows = pq.read_table(out / "points.parquet").to_pylist()
+    assert len({row["delay_mean_us"] for row in rows}) == 3
+    text = (out / "sweep.html").read_text("utf-8")
+    assert "cost_scaling" in text and "alpha" in text
+    given = read_sweep(file, {})
+    assert read_sweep(out / "sweep.toml", {}).parameters == given.parameters
+
+
+@pytest.mark.usefixtures("one_plot", "one_process")
 def test_several_metrics_and_baselines_from_the_same_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

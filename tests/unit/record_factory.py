@@ -348,6 +348,10 @@ def arm_records(
                     arcs_scanned=[10 * solve],
                     nodes=[2500],
                     arcs=[12_000],
+                    oversubscribed=[solve % 3],
+                    repaired=[solve % 2],
+                    held_back=[0],
+                    unrouted=[solve % 5],
                 )
     made.job_of = np.concatenate(jobs_of)
     return made

@@ -78,6 +78,7 @@ def measured(seed: int, character: Character, step_us: int) -> RunMetrics:
             groups=[group for group in groups if group.agents],
             job_of=recorded.job_of,
             preempts=character.flow_agents > 0,
+            flows=character.flow_agents > 0,
         )
     )
     for table, columns in recorded.batches:

@@ -192,6 +192,11 @@ class _Shrinks(ServicesFirst):
         self.aggregators = 0
 
 
+class _GrowsUnannounced(ServicesFirst):
+    def observe(self, cell: ObservedCell, now_us: int) -> None:
+        self.aggregators = 2
+
+
 class _TooFew(ServicesFirst):
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
         return np.zeros(len(tasks) + 1, np.int64)
@@ -249,6 +254,7 @@ class _Patient(_Bounded):
         ),
         (_StaleTasks, "_StaleTasks: stale_tasks: task 7 was never in the graph"),
         (_Shrinks, "_Shrinks: aggregators: expected 1 or more, as before, got 0"),
+        (_GrowsUnannounced, "aggregators: expected 1, as before, got 2; .* has grows = True"),
         (_TooFew, "_TooFew: unscheduled_cost: expected 2 numbers, got 3"),
         (_Ragged, "task_arcs: columns of different lengths: row 2, head 2, cost 1"),
         (_AList, r"unscheduled_cost: expected an array int64\[k\], got list"),

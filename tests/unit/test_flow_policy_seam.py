@@ -50,6 +50,7 @@ class Changeable(Policy):
         self.observed: list[ObservedCell] = []
 
     observes_running = True
+    grows = True
 
     def draw(self, below: int) -> int:
         return int(self.stream.integers(1, below)[0])

@@ -20,6 +20,7 @@ from schedulers.flow.policies.interface import (
     AggregatorArcs,
     MachineLoad,
     PolicyError,
+    TaskArcs,
     join_arcs,
 )
 from schedulers.flow.policies.quincy import Quincy
@@ -126,9 +127,28 @@ def test_a_policy_that_keeps_room_back_elsewhere_is_refused() -> None:
             world.plan()
 
 
-def test_the_sum_of_costs_comes_first_through_chains_over_several_racks() -> None:
+class _GrowingQuincy(Quincy):
+    """Quincy's policy, in which racks are aggregators from the first tasks on."""
+
+    grows = True
+    _has_tasks = False
+
+    @property
+    def aggregators(self) -> int:
+        return super().aggregators if self._has_tasks else 0
+
+    def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
+        self._has_tasks = True
+        return super().task_arcs(tasks)
+
+
+@pytest.mark.parametrize("policy", [Quincy, _GrowingQuincy])
+def test_the_sum_of_costs_comes_first_through_chains_over_several_racks(
+    policy: type[Quincy], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One unit of cost would save the highest price twice: E1 and E2 could both move to slots that
-    cost nothing. The scale that keeps costs first has to count the racks."""
+    cost nothing. The scale that keeps costs first has to count the racks, also those to come."""
+    monkeypatch.setattr("schedulers.flow.policies.quincy.Quincy", policy)
     highest = machine_arcs.RESOLUTION
     sets = [
         {"machine": {}, "rack": {0: 5}, "elsewhere": 6, "unscheduled": 50},  # E1

@@ -240,6 +240,21 @@ def test_tasks_share_the_files_of_a_pool(tmp_path: Path) -> None:
     assert counts[9] / 2000 == pytest.approx(0.028, abs=0.015)
 
 
+def test_how_much_input_makes_a_machine_preferred(tmp_path: Path) -> None:
+    """Six blocks of three replicas each, most of them on machines of their own: these hold a sixth
+    of the input."""
+    machines = [machine_row(0, k, ADD) for k in range(100)]
+    folder = write_trace(tmp_path, machines, CLOCK)
+    listed = {}
+    for percent in (None, 10, 14, 20, 100):
+        changes = {} if percent is None else {"preferred_input_percent": percent}
+        options = {"directory": folder, "input_files": {"count": 4, "gb": [6]}, **changes}
+        catalog = load(Google2011Options.model_validate(options), 1).catalog
+        assert set(catalog.elsewhere_cost[1:].tolist()) == {12_000}
+        listed[percent] = len(catalog.machine)
+    assert listed[None] == listed[10] == listed[14] > 4 * 10 > listed[20] > listed[100] == 0
+
+
 def test_the_seed_moves_the_data_only(tmp_path: Path) -> None:
     machines = [machine_row(0, k, ADD) for k in range(100)]
     folder = write_trace(tmp_path, machines, CLOCK)
@@ -264,6 +279,8 @@ def test_the_seed_moves_the_data_only(tmp_path: Path) -> None:
         {"input_files": {"count": 0}},
         {"input_files": {"count": 5, "gb": [21]}},
         {"input_files": {"count": 5, "zipf": -1}},
+        {"preferred_input_percent": 0},
+        {"preferred_input_percent": 101},
     ],
 )
 def test_bad_options_are_refused(fault: dict[str, object]) -> None:

@@ -109,6 +109,27 @@ def test_parts_of_earlier_versions_are_merged_with_ours(tmp_path: Path) -> None:
     assert tables["cell"]["running"].dtype == np.int64
 
 
+def test_columns_that_were_added_since_are_zero(tmp_path: Path) -> None:
+    added = {"oversubscribed", "repaired", "held_back", "unrouted"}
+    assert SCHEMAS["rounds"].added == added
+    batch = {name: np.arange(1, 6).astype(dtype) for name, dtype in TABLES["rounds"].items()}
+    earlier = {name: column for name, column in batch.items() if name not in added}
+    pq.write_table(pa.table(earlier), tmp_path / "rounds.parquet")
+    ((table, rows),) = read_records(record_files(tmp_path))
+    assert table == "rounds" and list(rows) == list(batch)
+    for name, column in rows.items():
+        assert column.dtype == TABLES["rounds"][name]
+        assert column.tolist() == ([0] * 5 if name in added else [1, 2, 3, 4, 5])
+
+
+def test_a_column_that_was_always_there_is_missed(tmp_path: Path) -> None:
+    batch = {name: np.arange(5).astype(dtype) for name, dtype in TABLES["rounds"].items()}
+    del batch["solve_us"]
+    pq.write_table(pa.table(batch), tmp_path / "rounds.parquet")
+    with pytest.raises(AgoraError, match=r"rounds\.parquet: cannot read the records.*solve_us"):
+        list(read_records(record_files(tmp_path)))
+
+
 def test_a_writer_that_dies_leaves_files_marked_partial(tmp_path: Path) -> None:
     recorded = random_records(2, 3, 4, 40, 1_000_000)
     with RecordSink(tmp_path, "whole") as sink:

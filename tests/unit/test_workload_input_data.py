@@ -76,12 +76,13 @@ def test_cells_too_small_for_three_replicas(machines: int) -> None:
     assert (catalog.machine_cost >= 0).all() and catalog.machine_offsets[-1] == 2 * machines
 
 
+@pytest.mark.parametrize("percent", [2, 10, 14, 60])
 @pytest.mark.parametrize("racks", RACKS)
-def test_costs_against_a_walk_over_the_replicas(racks: str) -> None:
+def test_costs_against_a_walk_over_the_replicas(racks: str, percent: int) -> None:
     rack = RACKS[racks]
     blocks = np.array([1, 3, 20, 11, 1, 12])
     replica = place_replicas(rack, int(blocks.sum()), stream("catalog"))
-    catalog = input_catalog(blocks, rack, 70, stream("catalog"))
+    catalog = input_catalog(blocks, rack, 70, stream("catalog"), percent)
     inputs = np.split(replica, np.cumsum(blocks)[:-1])
     for number, rows in enumerate(inputs, start=1):
         holds = Counter(machine for row in rows.tolist() for machine in set(row))
@@ -92,12 +93,12 @@ def test_costs_against_a_walk_over_the_replicas(racks: str) -> None:
         cost = {}
         for machine in range(len(rack)):
             local, in_rack = holds[machine], rack_holds[int(rack[machine])] - holds[machine]
-            if local * 10 >= size:
+            if local * 100 >= percent * size:
                 cost[machine] = COST_PER_GB * (in_rack + 2 * (size - local - in_rack))
         rack_cost = {
             where: COST_PER_GB * (2 * size - held)
             for where, held in rack_holds.items()
-            if held * 10 >= size
+            if held * 100 >= percent * size
         }
         listed = slice(catalog.machine_offsets[number], catalog.machine_offsets[number + 1])
         assert (

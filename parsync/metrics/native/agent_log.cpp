@@ -46,7 +46,7 @@ constexpr std::array<size_t, 8> kAttemptsBytes{4, 8, 8, 8, 8, 8, 8, 8};
 // agent, partition, at_us, age_us, rows
 constexpr std::array<size_t, 5> kSyncsBytes{4, 4, 8, 8, 4};
 // at_us, agent, and the figures
-constexpr std::array<size_t, 2 + kRoundFigures> kRoundsBytes{8, 4, 8, 8, 8, 8, 8, 8, 8};
+constexpr std::array<size_t, 2 + kRoundFigures> kRoundsBytes{8, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8};
 enum UnplaceableTasks : size_t { kNeverTask, kNeverAgent, kNeverAtUs, kNeverReason };
 constexpr std::array<size_t, 4> kUnplaceableBytes{8, 4, 8, 1};
 // task, agent, from_us, until_us, behind
@@ -253,7 +253,8 @@ void AgentLog::sync(int64_t now_us, int32_t partition, int64_t age_us, int64_t r
 
 void AgentLog::round(int64_t now_us, std::span<const int64_t, kRoundFigures> figures) {
   const auto& of = figures;
-  rounds_.add({now_us, agent_, of[0], of[1], of[2], of[3], of[4], of[5], of[6]});
+  rounds_.add({now_us, agent_, of[0], of[1], of[2], of[3], of[4], of[5], of[6], of[7], of[8], of[9],
+               of[10]});
 }
 
 void AgentLog::unplaceable(int64_t now_us, std::span<const int64_t> task, int8_t reason) {

@@ -27,7 +27,7 @@ namespace agora {
 constexpr size_t kReasons = 7;  // shared_state.transaction.Reason, 0 = accepted
 constexpr int64_t kNotKnown = -1;
 // The figures of a flow scheduler's round: columns of the table "rounds" after time and agent.
-constexpr size_t kRoundFigures = 7;
+constexpr size_t kRoundFigures = 11;
 
 // Columns of the task table every participant holds, by task id.
 struct LoggedTasks {

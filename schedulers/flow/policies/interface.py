@@ -158,6 +158,7 @@ class Policy(ABC):
 
     Attributes:
         observes_running: Whether observe() is told of the scheduler's running tasks.
+        grows: Whether `aggregators` may grow from round to round.
         wait_price: What each quantum of waiting adds to the cost of leaving a task waiting.
         progress_price: What each quantum of running takes off the cost of letting a task run on,
             which protects the work that it has done.
@@ -168,6 +169,7 @@ class Policy(ABC):
     """
 
     observes_running = False
+    grows = False
     patience_us = 0
     patience_price = TimePrice(0, 1_000_000)
     wait_price = TimePrice(1, 1_000_000)
@@ -188,8 +190,8 @@ class Policy(ABC):
     def aggregators(self) -> int:
         """The number of aggregators A; they are numbered 0..A-1.
 
-        It may grow from round to round. An aggregator joins the graph with its first task, and
-        stays.
+        It may grow from round to round if the policy `grows`. An aggregator joins the graph with
+        its first task, and stays.
         """
 
     @abstractmethod

@@ -47,6 +47,8 @@ class NetworkAware(Policy):
     A task waits only where there is no room for it. No machine is preferred.
     """
 
+    grows = True
+
     def __init__(
         self, cell: CellSpec, dimension: int, wait_price: TimePrice, preemption: bool
     ) -> None:

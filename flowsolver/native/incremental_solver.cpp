@@ -202,7 +202,12 @@ void IncrementalSolver::set_cost(ArcId arc, std::int64_t cost) {
   keep_within_range(cost);
   // Dearer without flow, or cheaper with as much as there can be, it is as it should be.
   const bool dearer = cost > net().cost[arc];
-  if (flow_[arc] != (dearer ? 0 : net().capacity[arc])) proof_.change_arc(arc);
+  std::int64_t rise = 0;
+  if (flow_[arc] != (dearer ? 0 : net().capacity[arc])) {
+    proof_.change_arc(arc);
+  } else if (dearer && !__builtin_sub_overflow(cost, net().cost[arc], &rise)) {
+    proof_.raise_arc(arc, rise);
+  }
   network_.set_cost(arc, cost);
   ++round_.values;
   apply_change([=, this](Engine& engine) { engine.set_cost(arc, net().tail[arc], cost); },
@@ -345,11 +350,47 @@ void IncrementalSolver::note_proved_price(NodeId v) {
   proof_.set_price(v, is_known ? engine_->price(v) : kInfinity);
 }
 
+// The amount by which most prices rose that rose since the last proof, if most did by one amount;
+// else any of these amounts, or 0.
+std::int64_t IncrementalSolver::most_common_rise() const {
+  std::int64_t most = 0;
+  std::size_t votes = 0;
+  for (NodeId v : repriced_) {
+    if (network_.node_alive()[v] == 0) continue;
+    const std::int64_t before = proof_.price_before(v);
+    if (before == kInfinity || engine_->price(v) <= before) continue;
+    const std::int64_t rise = engine_->price(v) - before;
+    if (votes == 0) most = rise;
+    if (rise == most) {
+      ++votes;
+    } else {
+      --votes;
+    }
+  }
+  return most;
+}
+
+// Appends the arcs that may violate optimality because the prices of these nodes, which no flow was
+// sent through and which are marked in `risen`, rose by `rise`.
+void IncrementalSolver::append_bound_by_rise(std::span<const NodeId> nodes, std::int64_t rise,
+                                             std::span<const std::uint8_t> risen,
+                                             std::vector<ArcId>& arcs) const {
+  std::vector<bool> raised(net().num_arcs(), false);
+  for (const auto& [a, by] : proof_.raised()) raised[a] = raised[a] || by >= rise;
+  for (NodeId v : nodes) {
+    const auto before = static_cast<std::ptrdiff_t>(arcs.size());
+    engine_->arcs_bound_by(v, risen, arcs);
+    const auto end =
+        std::remove_if(arcs.begin() + before, arcs.end(), [&](ArcId a) { return raised[a]; });
+    arcs.erase(end, arcs.end());
+  }
+}
+
 // Precondition: there is an engine, and the last answer but one was proved.
 Certificate IncrementalSolver::certify_from_last(std::size_t others) {
   enum Look : std::uint8_t { kNoArcs, kBound, kAll };
   std::vector<Look> look(net().num_nodes(), kNoArcs);
-  std::vector<NodeId> nodes, implied;
+  std::vector<NodeId> nodes, implied, rose_alike;
   const auto look_at = [&](NodeId v, Look at) {
     if (network_.node_alive()[v] == 0) return;
     if (look[v] == kNoArcs) nodes.push_back(v);
@@ -361,14 +402,22 @@ Certificate IncrementalSolver::certify_from_last(std::size_t others) {
     if (next_other_ >= look.size()) next_other_ = 0;
     look_at(next_other_++, kBound);
   }
+  const std::int64_t common = most_common_rise();
+  std::vector<std::uint8_t> risen(net().num_nodes(), 0);
   for (NodeId v : repriced_) {
     if (network_.node_alive()[v] == 0) continue;
     const std::int64_t before = proof_.price_before(v), now = engine_->price(v);
     if (before == kInfinity || now < before) look_at(v, kAll);
     if (before != kInfinity && now <= before) continue;
-    look_at(v, kBound);
     implied.clear();
     engine_->implicitly_priced_by(v, implied);
+    if (before != kInfinity && now - before == common) {
+      implied.push_back(v);
+      for (NodeId each : implied) risen[each] = 1;
+      rose_alike.insert(rose_alike.end(), implied.begin(), implied.end());
+      continue;
+    }
+    look_at(v, kBound);
     for (NodeId source : implied) look_at(source, kBound);
   }
   std::vector<ArcId> arcs;
@@ -378,13 +427,15 @@ Certificate IncrementalSolver::certify_from_last(std::size_t others) {
     if (flow_[a] > 0 && engine_->is_implicitly_priced(net().tail[a]))
       look_at(net().tail[a], kBound);
   }
+  std::erase_if(rose_alike, [&](NodeId v) { return look[v] != kNoArcs; });
+  append_bound_by_rise(rose_alike, common, risen, arcs);
   const std::size_t changed = arcs.size();
   std::vector<std::size_t> end;  // of the arcs at each node
   for (NodeId v : nodes) {
     if (look[v] == kAll) {
       engine_->incident_arcs({&v, 1}, arcs);
     } else {
-      engine_->arcs_bound_by(v, arcs);
+      engine_->arcs_bound_by(v, {}, arcs);
     }
     end.push_back(arcs.size());
   }

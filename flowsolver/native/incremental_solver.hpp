@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "certificate.hpp"
@@ -107,12 +108,16 @@ class ProofOfRounds {
   // more.
   void change_arc(ArcId a) { next_arcs_.push_back(a); }
   void change_node(NodeId v) { next_nodes_.push_back(v); }
+  // An arc without flow got dearer by so much.
+  void raise_arc(ArcId a, std::int64_t by) { next_raised_.emplace_back(a, by); }
   // There is a new answer. `comparable`: the engine says what it has touched since the last one.
   void begin_answer(bool comparable) {
     arcs_.swap(next_arcs_);
     nodes_.swap(next_nodes_);
+    raised_.swap(next_raised_);
     next_arcs_.clear();
     next_nodes_.clear();
+    next_raised_.clear();
     continues_ = comparable && proved_;
     proved_ = false;
   }
@@ -121,6 +126,7 @@ class ProofOfRounds {
   bool continues() const { return continues_; }
   const std::vector<ArcId>& arcs() const { return arcs_; }
   const std::vector<NodeId>& nodes() const { return nodes_; }
+  const std::vector<std::pair<ArcId, std::int64_t>>& raised() const { return raised_; }
   // kInfinity: not known. The prices of nodes that follow from others' are not kept.
   std::int64_t price_before(NodeId v) const { return v < price_.size() ? price_[v] : kInfinity; }
 
@@ -140,6 +146,7 @@ class ProofOfRounds {
  private:
   std::vector<ArcId> arcs_, next_arcs_;
   std::vector<NodeId> nodes_, next_nodes_;
+  std::vector<std::pair<ArcId, std::int64_t>> raised_, next_raised_;
   std::vector<std::int64_t> price_;  // by node
   bool continues_ = false, proved_ = false;
   Certificate certificate_;
@@ -240,7 +247,8 @@ class IncrementalSolver {
   // Prices enter each condition of optimality with one sign, so that the arcs which no change has
   // made worse need no look: where a price rose, those into the node that carry no flow; where one
   // fell, those out of it that carry none. A round that makes everybody's waiting dearer is proved
-  // without a look at the arcs over which nobody waits.
+  // without a look at the arcs over which nobody waits. Nor do those between two nodes whose prices
+  // rose alike, and those without flow that got dearer by as much as the price of their tail rose.
   Certificate certify_changes(std::size_t others);
 
  private:
@@ -286,6 +294,9 @@ class IncrementalSolver {
   void check_nodes(std::span<const NodeId> nodes, std::span<const std::size_t> end,
                    std::span<const ArcId> arcs, std::size_t at, Certificate& certificate) const;
   Certificate certify_from_last(std::size_t others);
+  std::int64_t most_common_rise() const;
+  void append_bound_by_rise(std::span<const NodeId> nodes, std::int64_t rise,
+                            std::span<const std::uint8_t> risen, std::vector<ArcId>& arcs) const;
   void note_proved_price(NodeId v);
   void end_round();
 

@@ -311,8 +311,9 @@ class RaceEngine final : public WarmStartState {
   bool is_implicitly_priced(NodeId v) const override {
     return synced_racer_->engine->is_implicitly_priced(v);
   }
-  void arcs_bound_by(NodeId v, std::vector<ArcId>& arcs) const override {
-    synced_racer_->engine->arcs_bound_by(v, arcs);
+  void arcs_bound_by(NodeId v, std::span<const std::uint8_t> risen,
+                     std::vector<ArcId>& arcs) const override {
+    synced_racer_->engine->arcs_bound_by(v, risen, arcs);
   }
   void begin_round() override { synced_racer_->engine->begin_round(); }
 

@@ -117,8 +117,11 @@ class Engine {
   // Whether v's price follows from that of another node.
   virtual bool is_implicitly_priced(NodeId) const { return false; }
   // Appends the arcs that may violate optimality when v's price rises: those out of v, and those
-  // into v that carry flow. Others at v may be among them.
-  virtual void arcs_bound_by(NodeId v, std::vector<ArcId>& arcs) const {
+  // into v that carry flow. Others at v may be among them. `risen`: by node, or empty; arcs between
+  // v and nodes that are marked in it may be left out.
+  virtual void arcs_bound_by(NodeId v, std::span<const std::uint8_t> risen,
+                             std::vector<ArcId>& arcs) const {
+    static_cast<void>(risen);
     incident_arcs({&v, 1}, arcs);
   }
 };
@@ -173,8 +176,9 @@ class ForwardingEngine : public Engine {
   }
   void fetch_price(NodeId v) const override { inner_->fetch_price(v); }
   bool is_implicitly_priced(NodeId v) const override { return inner_->is_implicitly_priced(v); }
-  void arcs_bound_by(NodeId v, std::vector<ArcId>& arcs) const override {
-    inner_->arcs_bound_by(v, arcs);
+  void arcs_bound_by(NodeId v, std::span<const std::uint8_t> risen,
+                     std::vector<ArcId>& arcs) const override {
+    inner_->arcs_bound_by(v, risen, arcs);
   }
 
  protected:

@@ -454,15 +454,19 @@ class LocalEngine : public Engine, protected Pseudoflow<Value> {
     for (NodeId v : estimate.nodes) graph_.nodes[v].price = estimate.price;
   }
   void mark_dirty(ArcId arc) { dirty_.push_back(arc); }
-  // Adds the arcs at v in the graph; a self-loop once. Those into v that carry no flow only if they
-  // are asked for.
-  void append_arcs(NodeId v, std::vector<ArcId>& arcs, bool incoming = true) const {
+  // Adds the arcs at v in the graph; a self-loop once.
+  void append_arcs(NodeId v, std::vector<ArcId>& arcs) const {
+    append_arcs_if(v, arcs, [](const auto&, bool) { return true; });
+  }
+  // Those for which holds(half-edge at v, whether the arc leads out of v).
+  template <class Holds>
+  void append_arcs_if(NodeId v, std::vector<ArcId>& arcs, const Holds& holds) const {
     const Node<Value>& node = graph_.nodes[v];
     if (graph_.root_arc(v) != kNone) arcs.push_back(graph_.root_arc(v));
     for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
       const auto& edge = graph_.edges[i];
-      if (!incoming && !graph_.is_forward(edge) && edge.residual == 0) continue;
-      if (edge.to != v || graph_.is_forward(edge)) arcs.push_back(edge.id >> 1);
+      const bool forward = graph_.is_forward(edge);
+      if ((edge.to != v || forward) && holds(edge, forward)) arcs.push_back(edge.id >> 1);
     }
   }
   // How much can flow to the target of a path, or from it (backward).

@@ -422,7 +422,22 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
   void fetch_price(NodeId v) const override { __builtin_prefetch(&graph_.nodes[v].price); }
   bool is_implicitly_priced(NodeId v) const override { return sources_.is_source(v); }
   // Without those over which sources could come: an aggregator may have one from each task.
-  void arcs_bound_by(NodeId v, std::vector<ArcId>& arcs) const override { arcs_at(v, arcs, false); }
+  void arcs_bound_by(NodeId v, std::span<const std::uint8_t> risen,
+                     std::vector<ArcId>& arcs) const override {
+    const auto is_left_out = [&](NodeId other) { return !risen.empty() && risen[other] != 0; };
+    if (sources_.is_source(v)) {
+      const auto [begin, end] = sources_.arcs_of(v);
+      for (std::uint32_t i = begin; i < end; ++i) {
+        const auto& arc = sources_.source_arcs[i];
+        if (!is_left_out(arc.head)) arcs.push_back(arc.id);
+      }
+      return;
+    }
+    this->append_arcs_if(v, arcs, [&](const auto& edge, bool forward) {
+      return (forward || edge.residual > 0) && !is_left_out(edge.to);
+    });
+    append_assigned(v, risen, arcs);
+  }
 
  private:
   using Sources = UnitSources<Value>;
@@ -543,9 +558,8 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
     changed_.push_back(source);
   }
 
-  // The arcs at v, except those of unassigned sources into v; without those into v that carry no
-  // flow, unless they are asked for.
-  void arcs_at(NodeId v, std::vector<ArcId>& arcs, bool incoming = true) const {
+  // The arcs at v, except those of unassigned sources into v.
+  void arcs_at(NodeId v, std::vector<ArcId>& arcs) const {
     const auto& source_arcs = sources_.source_arcs;
     if (sources_.is_source(v)) {
       const auto [begin, end] = sources_.arcs_of(v);
@@ -554,11 +568,18 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       for (std::uint32_t i = begin; i < end; ++i) arcs[next++] = source_arcs[i].id;
       return;
     }
-    this->append_arcs(v, arcs, incoming);
-    sources_.for_each_assigned(
-        v, [&](NodeId source) { arcs.push_back(source_arcs[sources_.current_arc(source)].id); });
-    if (!incoming) return;
+    this->append_arcs(v, arcs);
+    append_assigned(v, {}, arcs);
     sources_.for_each_incoming(v, [&](std::uint32_t arc) { arcs.push_back(source_arcs[arc].id); });
+  }
+
+  // The arcs over which sources are assigned to v, except those of the risen sources.
+  void append_assigned(NodeId v, std::span<const std::uint8_t> risen,
+                       std::vector<ArcId>& arcs) const {
+    sources_.for_each_assigned(v, [&](NodeId source) {
+      if (risen.empty() || risen[source] == 0)
+        arcs.push_back(sources_.source_arcs[sources_.current_arc(source)].id);
+    });
   }
 
   void make_core_node(NodeId source) {

@@ -87,11 +87,12 @@ def convert_command(
 generate = typer.Typer(
     help="""Write a graph to solve, the same for a seed on every machine.
 
-    netgen, goto, gridgen and road are general networks. The others show a cell at one moment, under the
-    policies of Quincy and Firmament: what runs, what waits, and where each task
-    may go. A task is a node of supply 1. Costs are the data to be moved and the
-    seconds waited (quincy, contended, cold, oversubscribed), the tasks on a
-    machine (load-spreading), or the MB/s on its link (network-aware).
+    netgen, goto, gridgen and road are general networks. The others show a cell
+    at one moment, under the policies of Quincy and Firmament: what runs, what
+    waits, and where each task may go. A task is a node of supply 1. Costs are the
+    data to be moved and the seconds waited (quincy, contended, cold,
+    oversubscribed), the tasks on a machine (load-spreading), or the MB/s on its
+    link (network-aware).
     """
 )
 

@@ -28,11 +28,13 @@ _INTRODUCTION = """# Options
 <!-- figures: settings -->
 
 The options of protocols, decision times, live runs, flow schedulers with their policies, and
-workloads, with their defaults.
-[Runs](run.md) shows where they stand in a file, and the `config.toml` of a run has all that are set
-in it. Options of schedulers are on the pages of their subject: waiting for preferred machines
-([runs](run.md#configure-a-mix)), [slot prices](prices.md), [MapReduce](mapreduce.md).
-[Quotas](quotas.md) are options of an arm.
+workloads, with their defaults. [Runs](run.md) shows where they stand in a file, and the
+`config.toml` of a run has all that are set in it.
+
+Defaults of flow schedulers are those of the kind `flow`; [Firmament and
+Quincy](firmament.md#the-settings) has those of the others. Further options of schedulers are on the
+pages of their subject: waiting for preferred machines ([runs](run.md#configure-a-mix)), [slot
+prices](prices.md), [MapReduce](mapreduce.md). [Quotas](quotas.md) are options of an arm.
 
 `python -m tests.option_reference` makes this page from the code.
 """

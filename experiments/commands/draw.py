@@ -42,8 +42,8 @@ def draw_command(
         str | None,
         typer.Option(
             metavar="FIRST:END",
-            help="Rounds to draw, from 0 on, without END. At most 200. Default: 0:20; with --task: "
-            "all that have the task in the graph.",
+            help="Rounds to draw, counted from 0; END is not drawn. At most 200. Default: 0:20; "
+            "with --task: all that have the task in the graph.",
         ),
     ] = None,
     task: Annotated[
@@ -51,8 +51,8 @@ def draw_command(
         typer.Option(
             min=0,
             metavar="ID",
-            help="Draw only what is around this task: its ways and what is full on them. For cells "
-            "that are too large to be drawn whole. May be repeated.",
+            help="Draw only what is around this task: its paths to machines, and what is full on "
+            "them. For cells that are too large to be drawn whole. May be repeated.",
         ),
     ] = None,
     with_: KnownSchedulers = None,
@@ -60,16 +60,16 @@ def draw_command(
         Path,
         typer.Option(
             metavar="FILE",
-            help="Page to write; a file that is there is replaced. FILE.svg: an image of the first "
-            "round instead.",
+            help="Page to write; an existing file is replaced. With a name that ends in .svg: an "
+            "image of the first of the rounds instead.",
         ),
     ] = Path("flow_graph.html"),
 ) -> None:
-    """Draw the graph of a flow scheduler with its flow, round by round, as a page to look at.
+    """Draw the graph of a flow scheduler with its flow, round by round, as an HTML page.
 
-    RUN is a run directory, or one arm of it. The arm is run again in virtual time, so that the
-    rounds are those of the run; its digest is compared. FILE is the configuration of a run (TOML),
-    of which one arm is run until the rounds are drawn.
+    RUN is a run directory, or one arm of it. The arm is run again in virtual time, and the digest
+    of its events is compared, so the rounds are those of the run. FILE is the configuration of a
+    run (TOML); one of its arms is run until the rounds are drawn.
 
     The page is one file that needs no network: step through the rounds, see what changed, and why
     a task waits. Whole graphs have at most 300 nodes and 2,500 arcs.

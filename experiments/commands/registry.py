@@ -39,8 +39,8 @@ KnownSchedulers = Annotated[
     typer.Option(
         "--with",
         metavar="SPEC",
-        help="Scheduler of your own whose kind is used in FILE: a file that defines SPEC, or "
-        "package.module:SPEC. May be repeated.",
+        help="Scheduler or flow policy of your own that is used in FILE: a file that defines SPEC, "
+        "or package.module:SPEC. May be repeated.",
     ),
 ]
 
@@ -77,7 +77,7 @@ COMMANDS = {
     "report": ("experiments.commands.report", "Write the reports of runs again."),
     "replay": ("experiments.commands.replay", "Check that runs are complete and can be repeated."),
     "explain": ("experiments.commands.explain", "Tell what became of tasks and their conflicts."),
-    "draw": ("experiments.commands.draw", "Draw flow graphs round by round, as a page."),
+    "draw": ("experiments.commands.draw", "Draw the graph of a flow scheduler, round by round."),
     "actors": ("experiments.commands.actors", "Show what the actors of live runs are doing."),
     "model": ("experiments.commands.model", "Print how many conflicts ParSync's model expects."),
     "slots": (

@@ -16,7 +16,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @app.command()
 def reproduce_command(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper: parsync or omega.")],
+    paper: Annotated[
+        str,
+        typer.Argument(metavar="PAPER", help="The paper: parsync, omega, firmament or quincy."),
+    ],
     figures: Annotated[
         list[str] | None,
         typer.Argument(
@@ -45,9 +48,10 @@ def reproduce_command(
 ) -> None:
     """Reproduce figures and tables of a paper, and say which of its claims hold.
 
-    Runs what each figure needs in virtual time, draws it in the paper's form, and judges every
-    claim by a statistic and limits that were set before the first run. The results are a page,
-    reproduce.html, and the claims with their verdicts, claims.json.
+    Makes the runs that each figure needs, draws it in the paper's form, and judges every claim by a
+    statistic and limits that were set before the first run. The results are a page, reproduce.html,
+    and the claims with their verdicts, claims.json. Runs of parsync and omega are in virtual time;
+    those of firmament and quincy are timed rounds of the flow scheduler.
 
     The figures fig5_live to fig8_live of ParSync run on Ray, in real time, at the demo's scale.
     They take about five minutes and need a quiet machine, so they are made only if they are named.

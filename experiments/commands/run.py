@@ -39,9 +39,10 @@ def run_command(
         typer.Option(
             "--with",
             metavar="SPEC[=N]",
-            help="Add an arm with N schedulers of your own (default: 1), which together can decide "
-            "as many tasks per second as those of the other arms. SPEC is a file that defines "
-            "SPEC, or package.module:SPEC. May be repeated.",
+            help="Add an arm with N schedulers of your own, or N flow schedulers with a policy of "
+            "your own (default: 1), which together can decide as many tasks per second as those of "
+            "the other arms. SPEC is a file that defines SPEC, or package.module:SPEC. May be "
+            "repeated.",
         ),
     ] = None,
     scale: Annotated[

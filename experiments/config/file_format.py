@@ -20,7 +20,7 @@ from shared_state.errors import AgoraError
 FORMAT: Final = 2
 NOTE = (
     "a configuration without a format number: its schedulers of the kinds quincy and firmament are"
-    f" now of the kind flow; write format = {FORMAT}, and the kind that you mean"
+    f" read as flow, the present name; write format = {FORMAT}, and the kind that you mean"
 )
 
 

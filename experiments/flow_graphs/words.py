@@ -15,7 +15,7 @@ _WAITING = (NodeKind.UNSCHEDULED, NodeKind.PATIENCE)
 _HEARD = {
     ChangeKind.ADOPTED: "found running",
     ChangeKind.COMMITTED: "placement accepted",
-    ChangeKind.REJECTED: "placement rejected (a conflict: the task waits again)",
+    ChangeKind.REJECTED: "placement rejected (the task waits again)",
     ChangeKind.FINISHED: "finished",
     ChangeKind.EVICTED: "evicted",
     ChangeKind.LOST: "lost with its machine",
@@ -98,16 +98,16 @@ class Teller:
         if facts.claimed is not None and leads_to not in (None, f"M{facts.claimed}"):
             reasons.append(
                 f"The solver's flow goes to {leads_to}. M{facts.claimed} costs the same: of "
-                "machines at the same cost, the scheduler takes the emptiest."
+                "machines of equal cost, the scheduler takes the emptiest."
             )
         if facts.claimed is not None and leads_to is None:
             reasons.append(
                 "The flow lets it wait, because it counts in tasks of typical size. This task was "
-                f"placed by itself, as it fits on M{facts.claimed} by what it really requests."
+                f"placed by itself: what it really requests fits on M{facts.claimed}."
             )
         if facts.claimed is None and facts.machine is None and leads_to is not None:
             reasons.append(
-                "Its gang has no place for all, so none of it is placed."
+                "There is not room for all tasks of its gang, so none of them is placed."
                 if facts.gang >= 0
                 else "What it requests does not fit there beside the others: the flow counts in "
                 "tasks of typical size."

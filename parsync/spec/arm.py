@@ -212,8 +212,8 @@ class GroupConfig(Strict):
                 raise ValueError(f"decision: missing; protocol {kind!r} has no default")
             if Capability.RACES in self.capabilities and isinstance(self.decision, ModelledTime):
                 raise ValueError(
-                    f"decision: scheduler kind {self.kind!r} races algorithms, of which modelled "
-                    'times show nothing; expected clock = "counted" or "measured", or a single '
+                    f"decision: scheduler kind {self.kind!r} races algorithms, which has no effect "
+                    'on modelled times; expected clock = "counted" or "measured", or a single '
                     "algorithm in its options"
                 )
         except AgoraError as error:

@@ -109,7 +109,9 @@ class Aggregators:
         if has == had:
             return
         if has < had:
-            raise PolicyError(f"{self._policy.name}: aggregators: {had} before, and now {has}")
+            raise PolicyError(
+                f"{self._policy.name}: aggregators: expected {had} or more, as before, got {has}"
+            )
         more = np.zeros(has - had, np.int64)
         self.node = np.concatenate([self.node, more + NO_NODE])
         self._rows = (np.append(self._rows[0], more), np.append(self._rows[1], more))

@@ -510,8 +510,8 @@ class FlowGraph:
         first = _native.first_outside(stale, 0, self._policy.aggregators - 1)
         if first >= 0:
             raise PolicyError(
-                f"{self._policy.name}: {which}: aggregator {int(stale[first])} of "
-                f"{self._policy.aggregators}"
+                f"{self._policy.name}: {which}: aggregator {int(stale[first])} does not exist; "
+                f"there are {self._policy.aggregators}"
             )
         if len(stale):
             self._aggregators.refresh(stale, load, stream)

@@ -73,26 +73,29 @@ class FlowOptions(PriceOptions):
         None,
         ge=0,
         le=1_000_000,
-        description="by how much the cost of waiting rises per wait_quantum_us; unset: by the"
-        " workload's price, or the policy's own",
+        description="how much the cost of waiting rises per wait_quantum_us; unset: the workload's"
+        " price, or the policy's own",
     )
     wait_quantum_us: int | None = Field(
-        None, ge=1, description="see wait_cost; unset: the workload's, or the policy's own"
+        None,
+        ge=1,
+        description="microseconds of waiting that cost wait_cost; unset: the workload's, or the"
+        " policy's own",
     )
     algorithm: Algorithms = Field(
         (AlgorithmChoice("incremental_ssp"),),
-        description="the algorithm of the solver: a name, a table with its settings, `{ name ="
-        ' "cost_scaling", alpha = 9 }`, or a list of them, which race, each on a thread of its own',
+        description="the algorithm of the solver: a name, or a table with settings, `{ name ="
+        ' "cost_scaling", alpha = 9 }`; several in a list race, each on a thread of its own',
     )
     deterministic: bool = Field(
         True,
-        description="of a race the answer with the fewest counted operations counts, which is the"
-        " same in every run; off: the first one, in live runs only",
+        description="in a race, the answer with the fewest counted operations is used, which is the"
+        " same in every run; off: the first to arrive, in live runs only",
     )
     preemption: bool = Field(
         False,
-        description="running tasks stay in the graph: each round may evict them, for other tasks or"
-        " to place them better; an evicted task starts over",
+        description="running tasks stay in the graph, and each round may evict them, to make room"
+        " or to place them better; an evicted task starts over",
     )
     priority_preemption: bool = Field(
         False,
@@ -102,26 +105,26 @@ class FlowOptions(PriceOptions):
     migration: bool = Field(
         True,
         description="with preemption: a running task may be evicted to be placed on another"
-        " machine; off: it stays, or is evicted to wait",
+        " machine; off: it stays, or is evicted and waits",
     )
     max_operations: int | None = Field(
         None,
         ge=1,
         le=1 << 62,
-        description="counted operations of the solver after which a round ends; tasks that its flow"
-        " has not taken anywhere by then keep their state",
+        description="operations counted by the solver after which a round ends early; tasks that"
+        " the flow has not routed by then go on waiting or running; unset: no limit",
     )
     certify_every: int = Field(
         64,
         ge=1,
-        description="rounds between checks of the whole optimality certificate; what a round"
-        " touched is checked in each",
+        description="the whole flow is proved optimal once in so many rounds; what a round changed"
+        " is checked in that round",
     )
     repairs: int = Field(
         64,
         ge=0,
-        description="tasks per round, at most, that are placed one at a time because the flow"
-        " cannot express what they request (only when requests differ)",
+        description="the largest number of tasks per round that are placed one at a time, because"
+        " the flow cannot express what they request (only if requests differ)",
     )
 
     @property
@@ -173,8 +176,8 @@ def joined_options(of_kind: type[FlowOptions], policy: PolicySpec) -> type[FlowO
     )
     if shared:
         raise AgoraError(
-            f"flow policy {policy.kind!r}: its options have {shared[0]!r}, as all flow schedulers "
-            "do; give it another name"
+            f"flow policy {policy.kind!r}: option {shared[0]!r} is also one of all flow "
+            "schedulers; give it another name"
         )
     bases: Any = (of_kind, of_policy)
     changed: Any = {

@@ -38,7 +38,7 @@ class WaitingGroups:
         self.has_bounds = policy.overrides("waiting_bounds")
         if self.has_bounds and policy.patience_us:
             raise PolicyError(
-                f"{policy.name}: waiting_bounds: with patience, tasks wait beside their groups"
+                f"{policy.name}: waiting_bounds: expected no bounds beside patience_us"
             )
         none = np.zeros(0, np.int64)
         self.prepaid = 0  # what tasks that have to wait do not pay in the graph, in the last round
@@ -59,7 +59,10 @@ class WaitingGroups:
             said = self._policy.waiting_group(tasks)
             groups = answer(self._policy, said, len(row), "waiting_group")
             if groups.min(initial=0) < 0:
-                raise PolicyError(f"{self._policy.name}: waiting_group: {int(groups.min())}")
+                raise PolicyError(
+                    f"{self._policy.name}: waiting_group: expected numbers of 0 or more, got "
+                    f"{int(groups.min())}"
+                )
         group, first = table.enter_groups(row, groups, self._wait_price.quantum_us)
         if len(group):
             cost = self._cost(group)
@@ -132,7 +135,7 @@ class WaitingGroups:
         if len(row) == 0:
             return ""
         groups = ", ".join(
-            f"group {group}: {tasks} tasks, of which {upper} may wait"
+            f"group {group}: {tasks} tasks, of which at most {upper} may wait"
             for group, tasks, upper in zip(
                 self._group[row[:5]].tolist(),
                 self._tasks[row[:5]].tolist(),

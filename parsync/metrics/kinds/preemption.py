@@ -44,7 +44,7 @@ class PreemptionFigures(Figures):
         "Migrations",
         Unit.COUNT,
         Better.NEITHER,
-        "Tasks that their own scheduler evicted, and that started next where they cost less.",
+        "Tasks that their own scheduler evicted, and that started again where they cost less.",
     )
     preemptions_own: Count = quantity(
         "Own tasks preempted",
@@ -62,8 +62,8 @@ class PreemptionFigures(Figures):
         "Work thrown away",
         Unit.DURATION,
         Better.LOWER,
-        "Run time of evicted tasks until their eviction, summed (of tasks that ran as the run "
-        "began, from its begin on).",
+        "Run time of evicted tasks until their eviction, summed. Tasks that ran before the run "
+        "count from its beginning.",
         headline=True,
         column_label="Thrown away",
     )
@@ -71,29 +71,29 @@ class PreemptionFigures(Figures):
         "Waiting of evicted tasks",
         Unit.DURATION,
         Better.LOWER,
-        "From their eviction to their next start, summed; “≥”: those that did not start again "
-        "count until the run was last observed.",
+        "From the eviction of tasks to their next start, summed; “≥”: those that did not start "
+        "again count until the run was last observed.",
     )
     preemption_wait_saved_us: Count = quantity(
         "Waiting saved by preemption",
         Unit.DURATION,
         Better.HIGHER,
-        "Of the tasks that took the place of an evicted one: until that would have ended by "
-        "itself, summed. An upper limit: another place might have been free sooner.",
+        "Of tasks that took the place of an evicted one: how much later that one would have ended "
+        "by itself, summed. An upper limit: another place might have been free sooner.",
     )
     preemption_cost_saved: Number = quantity(
         "Placement cost saved by preemption",
         Unit.PLAIN,
         Better.HIGHER,
-        "Of evicted tasks that started again: cost of the place they had less cost of the next, "
-        "summed.",
+        "Cost of the place that evicted tasks had, less that of the place where they started "
+        "again, summed.",
     )
     preemption_run_saved_us: Number = quantity(
         "Run time saved by preemption",
         Unit.DURATION,
         Better.HIGHER,
-        "Of evicted tasks that ran to their end: how much shorter a run takes where they started "
-        "next, because they prefer that machine, summed.",
+        "How much shorter evicted tasks run where they started again, because they prefer that "
+        "machine, summed; of tasks that ran to their end.",
     )
 
 
@@ -155,10 +155,10 @@ class PreemptionMetric(Metric):
             whole="starts",
             unit=Unit.SHARE,
             axis="Evictions per start",
-            caption="Tasks that were evicted at each moment, by the scheduler that planned it, of "
-            "the tasks that it started then; a task that starts again counts again.",
-            look_for="Evictions that do not fall as a phase goes on: tasks that are moved to and "
-            "fro get no work done.",
+            caption="Tasks that each scheduler evicted at a moment, divided by the tasks that it "
+            "started then; a task that starts again counts again.",
+            look_for="Evictions that do not become fewer as a phase goes on: tasks that are moved "
+            "to and fro get no work done.",
         ),
     )
 
@@ -360,7 +360,7 @@ class UrgentFigures(Figures):
     lowest priority, in arms that let them take the room of others."""
 
     urgent_tasks: Count = quantity(
-        "Urgent tasks", Unit.COUNT, Better.NEITHER, "Of more than the lowest priority, submitted."
+        "Urgent tasks", Unit.COUNT, Better.NEITHER, "Submitted tasks above the lowest priority."
     )
     urgent_delay_mean_us: Number | None = quantity(
         "Mean delay of urgent tasks",

@@ -94,7 +94,7 @@ class EnergyOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     task_power: int = Field(
-        20, ge=0, le=1_000_000, description="what a task adds to the power of its machine, in watts"
+        20, ge=0, le=1_000_000, description="the power that a task adds to its machine, in watts"
     )
     idle_power: int = Field(
         100,
@@ -103,14 +103,17 @@ class EnergyOptions(BaseModel):
         description="the power of a machine that is awake with nothing to run, in watts",
     )
     spread: int = Field(
-        100, ge=0, le=1_000_000, description="the cost of a service on a machine without room"
+        100,
+        ge=0,
+        le=1_000_000,
+        description="the cost of a service on a full machine; on others in proportion",
     )
     unscheduled_cost: int = Field(
         1000,
         ge=0,
         le=1_000_000_000,
-        description="the cost of a task left waiting; less than task_power and idle_power together:"
-        " batch tasks wait for room on machines that are awake",
+        description="the cost of a task left waiting; if it is less than task_power + idle_power,"
+        " batch tasks at first wait for room on machines that are awake",
     )
 
 

@@ -368,7 +368,7 @@ def check_rows(policy: Policy, row: Int64, tasks: int) -> None:
     first = _native.first_outside(row, 0, tasks - 1)
     if first >= 0:
         raise PolicyError(
-            f"{policy.name}: an arc of task {int(row[first])} of {tasks} that were asked about"
+            f"{policy.name}: an arc of row {int(row[first])}, but {tasks} tasks were asked about"
         )
 
 
@@ -398,7 +398,8 @@ def check_costs(policy: Policy, cost: Int64, which: str) -> None:
     first = _native.first_outside(cost, -MAX_COST, MAX_COST)
     if first >= 0:
         raise PolicyError(
-            f"{policy.name}: an arc {which} costs {int(cost[first])}; at most {MAX_COST} either way"
+            f"{policy.name}: an arc {which} costs {int(cost[first])}; expected {-MAX_COST} to "
+            f"{MAX_COST}"
         )
 
 

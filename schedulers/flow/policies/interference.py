@@ -30,8 +30,8 @@ class InterferenceOptions(BaseModel):
     interference: dict[str, Shares] = Field(
         {"batch": "sheep", "service": "rabbit", "mapreduce": "devil"},
         description="the interference class of each class of tasks (batch, service, mapreduce):"
-        " turtle, sheep, rabbit or devil, or a table with the share of the jobs that are of each,"
-        " in permille; a class of tasks that is not named is sheep",
+        " turtle, sheep, rabbit or devil, or a table with the share of its jobs in each, in"
+        " permille; classes of tasks that are not named are sheep",
     )
 
     @field_validator("interference")

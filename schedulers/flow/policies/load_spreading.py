@@ -99,7 +99,12 @@ class LoadSpreadingOptions(BaseModel):
     unscheduled_cost: int = Field(
         1_000_000, ge=0, le=1_000_000_000, description="the cost of a task left waiting"
     )
-    levels: int = Field(32, ge=1, description="arcs to a machine, at most")
+    levels: int = Field(
+        32,
+        ge=1,
+        description="the largest number of arcs to a machine; if it holds more tasks, each arc"
+        " carries several at one cost",
+    )
 
 
 class _Options(LoadSpreadingOptions, FlowOptions):

@@ -142,7 +142,7 @@ class NetworkAwareOptions(BaseModel):
     bandwidth: str = Field(
         "net_mbps",
         min_length=1,
-        description="The resource of the cell that is the bandwidth of machines' links.",
+        description="the resource of the cell that is the bandwidth of each machine's link",
     )
 
 

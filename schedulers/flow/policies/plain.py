@@ -124,9 +124,9 @@ class RandomOptions(BaseModel):
         1000,
         ge=2,
         le=1_000_000_000,
-        description="what the costs that are drawn do not exceed by more than 1",
+        description="the largest cost that is drawn, give or take 1",
     )
-    draw: int = Field(0, ge=0, description="another number draws other costs")
+    draw: int = Field(0, ge=0, description="a seed: another number draws other costs")
 
 
 class _TrivialAndFlow(TrivialOptions, FlowOptions):

@@ -280,23 +280,23 @@ class QuincyOptions(BaseModel):
     max_task_arcs: int = Field(
         16,
         ge=0,
-        description="a preference set of more machines and racks than this gets an aggregator that"
-        " its tasks share",
+        description="tasks that prefer the same set of more machines and racks than this share an"
+        " aggregator",
     )
     patience_s: float = Field(
         0.0,
         ge=0,
         le=1e6,
         allow_inf_nan=False,
-        description="how many seconds after its submission a task may wait at no cost for one of"
-        " its preferred machines; afterwards waiting costs as if this were 0",
+        description="for how many seconds after its submission a task may wait at no cost for one"
+        " of its preferred machines; afterwards waiting costs as if this were 0",
     )
     place_margin: int = Field(
         1,
         ge=0,
         le=1_000_000_000,
-        description="how much more waiting costs than the workload says: from 1 on, a task that"
-        " costs as much placed as waiting is placed (Quincy: 0)",
+        description="how much more waiting costs than the workload says: from 1 on, a task is"
+        " placed if that costs as much as waiting (Quincy: 0)",
     )
     stay_margin: int = Field(
         1,
@@ -315,14 +315,14 @@ class QuincyOptions(BaseModel):
     )
     fair_share: bool = Field(
         False,
-        description="jobs have fair shares of the places, by bounds of their unscheduled"
-        " aggregators; not beside patience_s, nor for workloads with constraints",
+        description="jobs get fair shares of the places: it is bounded how many tasks of each job"
+        " wait; not together with patience_s, nor for workloads with constraints",
     )
     admit_gangs: bool = Field(
         False,
-        description="gangs are admitted one by one while there is room for all their tasks, which"
-        " are placed then, and those of others wait; not beside fair_share or patience_s, nor for"
-        " workloads with constraints",
+        description="gangs are admitted while there is room for all their tasks; those of admitted"
+        " gangs are placed, those of others wait; not together with fair_share or patience_s, nor"
+        " for workloads with constraints",
     )
 
 

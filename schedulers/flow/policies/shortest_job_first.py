@@ -132,23 +132,23 @@ class ShortestJobFirstOptions(BaseModel):
 
     may_wait: bool = Field(
         False,
-        description="a task waits for as long as it is expected to run before it takes a place;"
-        " off: it waits only where there is no room",
+        description="a task waits as long as it is expected to run before it takes a place; off:"
+        " it waits only if there is no room",
     )
     unit_s: float = Field(
         0.1,
         gt=0,
         le=1e6,
         allow_inf_nan=False,
-        description="the run time, in seconds, that costs 1; waiting as long costs 1, too, unless"
-        " wait_cost or wait_quantum_us say otherwise",
+        description="seconds of expected run time that cost 1; waiting as long costs 1, too,"
+        " unless wait_cost or wait_quantum_us is set",
     )
     longest_s: float = Field(
         86_400.0,
         gt=0,
         le=1e8,
         allow_inf_nan=False,
-        description="tasks expected to run longer, in seconds, count as if they ran so long",
+        description="the longest run time that is counted, in seconds; longer ones cost the same",
     )
     unknown_s: float = Field(
         60.0,

@@ -3,7 +3,7 @@
 Scheduling graphs show a cell at one moment, under the policies of Quincy and Firmament. Every task
 (supply 1) may go to machines, directly or over aggregators, or wait at its job's unscheduled
 aggregator. Machines and unscheduled aggregators lead to the sink. General networks are made in the
-manner of NETGEN.
+manner of NETGEN; those that are laid out on a grid are made in grid_networks.py.
 """
 
 from __future__ import annotations

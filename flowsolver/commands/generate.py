@@ -21,6 +21,14 @@ from flowsolver.generate import (
     network_aware_graph,
     quincy_graph,
 )
+from flowsolver.grid_networks import (
+    GotoOptions,
+    GridgenOptions,
+    RoadOptions,
+    goto_network,
+    gridgen_network,
+    road_network,
+)
 from flowsolver.network import FlowNetwork, packed
 from flowsolver.problem_files import DimacsProblem, write_problem
 
@@ -79,11 +87,12 @@ def convert_command(
 generate = typer.Typer(
     help="""Write a graph to solve, the same for a seed on every machine.
 
-    netgen is a general network. The others show a cell at one moment, under the
-    policies of Quincy and Firmament: what runs, what waits, and where each task
-    may go. A task is a node of supply 1. Costs are the data to be moved and the
-    seconds waited (quincy, contended, cold, oversubscribed), the tasks on a
-    machine (load-spreading), or the MB/s on its link (network-aware).
+    netgen, goto, gridgen and road are general networks. The others show a cell
+    at one moment, under the policies of Quincy and Firmament: what runs, what
+    waits, and where each task may go. A task is a node of supply 1. Costs are the
+    data to be moved and the seconds waited (quincy, contended, cold,
+    oversubscribed), the tasks on a machine (load-spreading), or the MB/s on its
+    link (network-aware).
     """
 )
 
@@ -278,6 +287,100 @@ def netgen_command(
         _refuse_field(error)
     between = nodes - sources - sinks
     _write(context, network, out, f"nodes: {sources} sources, {between} between, {sinks} sinks")
+
+
+Rows = Annotated[int, typer.Option(min=2, metavar="N", help="of the grid")]
+Columns = Annotated[int, typer.Option(min=2, metavar="N", help="of the grid")]
+GridArcs = Annotated[
+    int, typer.Option(min=1, metavar="M", help="those of the grid and random ones beside them")
+]
+MaxCost = Annotated[int, typer.Option(min=1, metavar="C", help="greatest cost; the least is 1")]
+MaxCapacity = Annotated[
+    int, typer.Option(min=1, metavar="K", help="greatest capacity; the least is 1")
+]
+
+
+@generate.command("goto")
+def goto_command(
+    context: typer.Context,
+    rows: Rows = 10,
+    columns: Columns = 100,
+    arcs: GridArcs = 8_000,
+    max_cost: MaxCost = 4_096,
+    max_capacity: MaxCapacity = 16_384,
+    seed: Seed = 1,
+    out: Out = "-",
+) -> None:
+    """A grid on a torus in the manner of GOTO.
+
+    One source sends to one sink half the torus away as much as the arcs from
+    column to column hold. Long arcs and chains of short ones compete.
+    """
+    try:
+        network = goto_network(GotoOptions(rows, columns, arcs, max_cost, max_capacity), seed)
+    except ValueError as error:
+        _refuse_field(error)
+    _write(context, network, out, f"nodes: columns 1 to {columns}, {rows} nodes each")
+
+
+@generate.command("gridgen")
+def gridgen_command(
+    context: typer.Context,
+    rows: Rows = 32,
+    columns: Columns = 32,
+    arcs: GridArcs = 8_192,
+    sources: Annotated[int, typer.Option(min=1, metavar="N", help="nodes with supply")] = 32,
+    sinks: Annotated[int, typer.Option(min=1, metavar="N", help="nodes with demand")] = 32,
+    supply: Annotated[
+        int, typer.Option(min=1, metavar="N", help="of all sources together")
+    ] = 32_000,
+    max_cost: MaxCost = 10_000,
+    max_capacity: MaxCapacity = 1_000,
+    seed: Seed = 1,
+    out: Out = "-",
+) -> None:
+    """A grid of one-way streets in the manner of GRIDGEN.
+
+    Random arcs lie across it. A dear detour from all sources to all sinks
+    makes it feasible.
+    """
+    try:
+        options = GridgenOptions(
+            rows, columns, arcs, sources, sinks, supply, max_cost, max_capacity
+        )
+        network = gridgen_network(options, seed)
+    except ValueError as error:
+        _refuse_field(error)
+    nodes = f"nodes: rows 1 to {rows}, {columns} nodes each, then the detour"
+    _write(context, network, out, nodes)
+
+
+@generate.command("road")
+def road_command(
+    context: typer.Context,
+    rows: Rows = 50,
+    columns: Columns = 50,
+    trips: Annotated[
+        int, typer.Option(min=1, metavar="N", help="pairs of a source and a sink")
+    ] = 50,
+    per_trip: Annotated[int, typer.Option(min=1, metavar="N", help="units of each pair")] = 10,
+    percent_closed: Annotated[
+        int,
+        typer.Option(min=0, max=100, metavar="P", help="of the streets between two rows: missing"),
+    ] = 40,
+    seed: Seed = 1,
+    out: Out = "-",
+) -> None:
+    """A road network: few two-way arcs per node, and travel times as costs.
+
+    Streets, arterials and motorways differ in speed and capacity.
+    """
+    try:
+        options = RoadOptions(rows, columns, trips, per_trip, percent_closed)
+        network = road_network(options, seed)
+    except ValueError as error:
+        _refuse_field(error)
+    _write(context, network, out, f"nodes: rows 1 to {rows}, {columns} crossings each")
 
 
 def _refuse_field(error: ValueError) -> NoReturn:

@@ -24,7 +24,11 @@ FAMILIES = [
     "load-spreading",
     "network-aware",
     "netgen",
+    "goto",
+    "gridgen",
+    "road",
 ]
+GENERAL = ["netgen", "goto", "gridgen", "road"]
 
 
 def command(*arguments, stdin=b""):
@@ -59,7 +63,7 @@ def answer_of(text):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_generated_graphs_solve(family, tmp_path, capsysbinary):
-    size = [] if family == "netgen" else ["--machines", "30"]
+    size = [] if family in GENERAL else ["--machines", "30"]
     assert run(["generate", family, *size, "--seed", "7"]) == 0
     made, said = capsysbinary.readouterr()
     assert said == b""

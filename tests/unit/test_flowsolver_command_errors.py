@@ -116,6 +116,8 @@ def test_arrays_that_nobody_asked_for_are_not_decompressed(tmp_path, monkeypatch
         (["generate", "load-spreading", "--percent-used", "7"], "No such option: --percent-used"),
         (["generate", "netgen", "--arcs", "5"], "--arcs 5: must be 999 to 939960"),
         (["generate", "netgen", "--max-cost", "0"], "--max-cost 0: must be 1 to"),
+        (["generate", "goto", "--arcs", "5"], "--arcs 5: must be 2000 to"),
+        (["generate", "road", "--trips", "1251"], "--trips 1251: must be 1 to 1250"),
         (["generate", "cold", "--replicas", "2"], "--replicas 2: must be 1 or 3"),
         (["solve", "--max-seconds", "-1", "x"], "--max-seconds: must be more than 0, got -1.0"),
         (["solve", "--max-seconds", "nan", "x"], "--max-seconds: must be more than 0, got nan"),

@@ -1,6 +1,6 @@
 // The parts of incremental successive shortest paths, in order: the engine for any network, the
 // engine of a first solve that was stopped, and the choice between these, unit sources
-// (unit_sources.hpp) and cost scaling.
+// (unit_sources.hpp) and the algorithm that takes over from them (fallback.hpp).
 #include "shortest_path/incremental_ssp.hpp"
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 #include <memory>
 #include <utility>
 
-#include "cost_scaling/cost_scaling.hpp"
 #include "solve.hpp"
 #include "graph/residual_graph.hpp"
 #include "graph/start_state.hpp"
+#include "shortest_path/fallback.hpp"
 #include "shortest_path/local_engine.hpp"
 #include "shortest_path/path_search.hpp"
 #include "unit_source/unit_sources.hpp"
@@ -20,17 +20,23 @@ namespace flowsolver {
 
 namespace {
 
+// How many half-edges a run's searches may scan, and whether they must keep pace (fallback.hpp).
+struct ScanLimit {
+  std::int64_t max_scans = kInfinity;
+  bool keeps_pace = false;
+};
+
 // The engine for any network: residual graph, prices, imbalances, and what must be repaired at the
 // next resolve. Values are 32 or 64 bits wide.
 template <class Value>
 class SspEngine final : public LocalEngine<Value, ResidualGraph<Value>> {
  public:
-  SspEngine(const EngineStart& start, bool has_spare_room, std::int64_t max_scans,
+  SspEngine(const EngineStart& start, bool has_spare_room, const ScanLimit& limit,
             const Control& control)
       : Local(ResidualGraph<Value>(start.network, start.flow, start.alive, start.root,
                                    has_spare_room, control),
               start.network),
-        max_scans_(max_scans) {
+        limit_(limit) {
     CancellationChecker checker(control);
     const Network& network = start.network;
     const bool cold = start.flow.empty() && start.price.empty();
@@ -76,7 +82,7 @@ class SspEngine final : public LocalEngine<Value, ResidualGraph<Value>> {
     PriceRepair<Value>(*this, this->network_, repriced_, stats).run(new_nodes_, dirty_);
     move_deficits_along_flow();
     this->hint_at_deficits([](const Node<Value>& node) { return (node.flags & kInterior) != 0; });
-    last_scan_ = max_scans_ == kInfinity ? kInfinity : stats.scanned + max_scans_;
+    last_scan_ = limit_.max_scans == kInfinity ? kInfinity : stats.scanned + limit_.max_scans;
     const Status status = this->run_searches(graph_, control, [&] {
       std::vector<NodeId> sources = unbalanced_nodes<true>();
       const Status routed = route_imbalances<true>(sources, control, stats);
@@ -108,6 +114,7 @@ class SspEngine final : public LocalEngine<Value, ResidualGraph<Value>> {
     auto& paths = this->template search<kForward>();
     std::int64_t until_check = 0;
     const std::int64_t before = stats.operations();
+    pace_ = {stats.scanned, sources.size()};
     const auto half_edges = static_cast<std::int64_t>(graph_.edges.size());
     const std::int64_t far_scan = half_edges / kFarShare;
     std::int64_t far_budget = half_edges;
@@ -115,8 +122,8 @@ class SspEngine final : public LocalEngine<Value, ResidualGraph<Value>> {
       const NodeId source = sources[k];
       while (needs_flow(source, kForward)) {
         if (until_check-- == 0) {
-          if (const Status status = check(control, stats); status != Status::kOptimal)
-            return status;
+          const Status status = check(control, stats, sources.size() - k);
+          if (status != Status::kOptimal) return status;
           until_check = kCancelCheckInterval;
         }
         const std::int64_t scanned_before = stats.scanned;
@@ -149,7 +156,7 @@ class SspEngine final : public LocalEngine<Value, ResidualGraph<Value>> {
       std::erase_if(sources, [this](NodeId v) { return !needs_flow(v, kForward); });
       if (sources.empty()) return Status::kOptimal;
       all = std::max(all, sources.size());
-      Status status = check(control, stats);
+      Status status = check(control, stats, sources.size());
       if (status == Status::kOptimal)
         status = control.report_progress(stats, before, all - sources.size(), sources.size());
       if (status != Status::kOptimal) return status;
@@ -164,7 +171,7 @@ class SspEngine final : public LocalEngine<Value, ResidualGraph<Value>> {
         while (status == Status::kOptimal && needs_flow(source, kForward) &&
                paths.reaches_target(graph_.nodes[source])) {
           if (until_check-- == 0) {
-            status = check(control, stats);
+            status = check(control, stats, sources.size());
             until_check = kCancelCheckInterval;
           }
           const Target target = paths.run(graph_, std::array{source}, 0, repriced_, stats);
@@ -187,9 +194,21 @@ class SspEngine final : public LocalEngine<Value, ResidualGraph<Value>> {
         [](std::uint32_t, NodeId) {});
   }
 
-  // The check between two searches.
-  Status check(const Control& control, const Stats& stats) const {
-    return stats.scanned > last_scan_ ? Status::kBudget : control.check(stats);
+  // The check between two searches, when `left` sources are left.
+  Status check(const Control& control, const Stats& stats, std::size_t left) const {
+    const bool gives_up = stats.scanned > last_scan_ || falls_behind(stats, left);
+    return gives_up ? Status::kBudget : control.check(stats);
+  }
+
+  // Whether the searches have scanned more than a pass over all half-edges and the share of the
+  // limit that belongs to the sources that are done. Later searches are longer than earlier ones,
+  // so they would not come to an end within the limit.
+  bool falls_behind(const Stats& stats, std::size_t left) const {
+    if (!limit_.keeps_pace) return false;
+    const auto pass = static_cast<std::int64_t>(graph_.edges.size());
+    const auto all = static_cast<std::int64_t>(pace_.sources);
+    const std::int64_t done = all - static_cast<std::int64_t>(left);
+    return stats.scanned - pace_.scanned > pass + limit_.max_scans / all * done;
   }
   template <bool kForward>
   std::vector<NodeId> unbalanced_nodes() const {
@@ -232,52 +251,52 @@ class SspEngine final : public LocalEngine<Value, ResidualGraph<Value>> {
     }
   }
 
-  const std::int64_t max_scans_;
+  const ScanLimit limit_;
+  struct Pace {
+    std::int64_t scanned = 0;  // when the sources of a direction began
+    std::size_t sources = 1;   // all of them
+  } pace_;
   std::int64_t last_scan_ = kInfinity;  // the run ends when it has scanned so much
 };
 
-// `has_spare_room`: leave room for changes. A run whose searches have scanned more than `max_scans`
-// half-edges ends with kBudget.
+// `has_spare_room`: leave room for changes. A run whose searches scan more than `limit` allows ends
+// with kBudget.
 std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool has_spare_room,
-                                        std::int64_t max_scans, const Control& control) {
+                                        const ScanLimit& limit, const Control& control) {
   if (fits_narrow(start.network, control))
-    return std::make_unique<SspEngine<std::int32_t>>(start, has_spare_room, max_scans, control);
-  return std::make_unique<SspEngine<std::int64_t>>(start, has_spare_room, max_scans, control);
-}
-
-Solution scale_costs(const Network& network, const Start& start, const Control& control) {
-  return solve_cost_scaling(network, start, control);
+    return std::make_unique<SspEngine<std::int32_t>>(start, has_spare_room, limit, control);
+  return std::make_unique<SspEngine<std::int64_t>>(start, has_spare_room, limit, control);
 }
 
 // The engine of a first solve that was stopped at a budget, until that solve is complete
 // (incremental_ssp.hpp, "Start").
 //
 // Method. It continues where the solve was stopped. If that was in shortest paths, they continue
-// with the operation limit of a first solve, and cost scaling from zero takes over beyond it. If
-// cost scaling had taken over already, it continues from its own flow and prices. So the total work
+// with the operation limit of a first solve, and the fallback from zero takes over beyond it. If
+// the fallback had taken over already, it continues from its own flow and prices. So the total work
 // is at most a few times that of a solve without a budget. When the network is solved, the engine
 // for later rounds is made from the answer, and all calls are passed on to it.
 //
 // Termination. Cost scaling need not make progress in resolves whose budgets are shorter than its
-// phases. After kMaxScalingRuns runs that were stopped in it, shortest paths continue from its flow
-// and prices for good: each augmentation is lasting progress.
+// phases. After kMaxFallbackRuns runs that were stopped in a fallback, shortest paths continue from
+// its flow and prices for good: each augmentation is lasting progress.
 class FirstSolveEngine final : public ForwardingEngine {
  public:
   using MakeEngine = std::unique_ptr<Engine> (*)(const EngineStart& start, const Control& control);
 
-  // `start`: the state in which the solve was stopped. `scaling`: whether cost scaling had taken
-  // over. `fallback_operations`: after so many, cost scaling takes over. `make`: makes the engine
-  // for later rounds; throws Stopped.
-  FirstSolveEngine(const EngineStart& start, bool scaling, std::int64_t fallback_operations,
-                   MakeEngine make, const Control& control)
+  // `start`: the state in which the solve was stopped. `fell_back`: whether the fallback had taken
+  // over; else it does after as many operations as searches may scan. `make`: makes the engine for
+  // later rounds; throws Stopped.
+  FirstSolveEngine(const EngineStart& start, bool fell_back, Fallback fallback, MakeEngine make,
+                   const Control& control)
       : network_(start.network),
         alive_(start.alive),
         root_(start.root),
-        fallback_operations_(fallback_operations),
+        fallback_(std::move(fallback)),
         make_(make),
-        scaling_(scaling) {
-    if (scaling) {
-      set_inner(std::make_unique<WarmStartEngine>(scale_costs, start));
+        fell_back_(fell_back) {
+    if (fell_back) {
+      set_inner(std::make_unique<WarmStartEngine>(fallback_.method, start));
     } else {
       set_inner(make_(start, control));
     }
@@ -285,29 +304,29 @@ class FirstSolveEngine final : public ForwardingEngine {
 
   Status run(const Control& control, Stats& stats) override {
     if (is_final_) return inner().run(control, stats);
-    if (!scaling_) {
+    if (!fell_back_) {
       const Status status = run_until_fallback(control, stats);
       is_final_ = status == Status::kOptimal;
       if (status != Status::kBudget) return status;
       if (const Status checked = control.check(stats); checked != Status::kOptimal) return checked;
-      set_inner(std::make_unique<WarmStartEngine>(scale_costs,
+      set_inner(std::make_unique<WarmStartEngine>(fallback_.method,
                                                   EngineStart{network_, alive_, root_, {}, {}}));
-      scaling_ = true;
+      fell_back_ = true;
     }
-    return run_scaling(control, stats);
+    return run_fallback(control, stats);
   }
 
-  bool keeps_progress() const override { return !scaling_; }
+  bool keeps_progress() const override { return !fell_back_; }
   // Not before the final engine is in place: what an earlier one touched is lost with it.
   bool local() const override { return is_final_ && inner().local(); }
 
  private:
-  static constexpr int kMaxScalingRuns = 2;
+  static constexpr int kMaxFallbackRuns = 2;
 
   // kBudget: at the budget, or at the operation limit of the fallback.
   Status run_until_fallback(const Control& control, Stats& stats) {
     Control limited;
-    limited.limit_operations(stats.operations() + fallback_operations_);
+    limited.limit_operations(stats.operations() + fallback_.max_scans);
     limited.poll(
         [&control](const Stats& counted) { return control.check(counted) != Status::kOptimal; },
         {});
@@ -316,11 +335,11 @@ class FirstSolveEngine final : public ForwardingEngine {
     return control.check(stats) == Status::kBudget ? Status::kBudget : Status::kCancelled;
   }
 
-  Status run_scaling(const Control& control, Stats& stats) {
+  Status run_fallback(const Control& control, Stats& stats) {
     Stats counted;
     const Status status = inner().run(Control(control, stats), counted);
     stats.add(counted);
-    const bool last_try = status == Status::kBudget && ++scaling_runs_ >= kMaxScalingRuns;
+    const bool last_try = status == Status::kBudget && ++fallback_runs_ >= kMaxFallbackRuns;
     if (status != Status::kOptimal && !last_try) return status;
     try {
       switch_to_final_engine(control, stats);
@@ -330,7 +349,7 @@ class FirstSolveEngine final : public ForwardingEngine {
     return last_try ? status : inner().run(control, stats);
   }
 
-  // The final engine starts from the flow and prices that cost scaling reached.
+  // The final engine starts from the flow and prices that the fallback reached.
   void switch_to_final_engine(const Control& control, Stats& stats) {
     std::vector<std::int64_t> flow(network_.num_arcs(), 0), price(network_.num_nodes(), 0);
     for_each_until_cancelled(flow.size(), control, [&](std::size_t a) {
@@ -342,56 +361,49 @@ class FirstSolveEngine final : public ForwardingEngine {
     price = relative_to_root(start_prices(network_, {{}, price}), root_);
     set_inner(make_({network_, alive_, root_, flow, price}, control));
     ++stats.rebuilds;
-    scaling_ = false;
+    fell_back_ = false;
     is_final_ = true;
   }
 
   const Network& network_;
   const std::vector<std::uint8_t>& alive_;
   const NodeId root_;
-  const std::int64_t fallback_operations_;
+  const Fallback fallback_;
   const MakeEngine make_;
-  bool scaling_;  // the inner engine is cost scaling's, not one of make_
-  int scaling_runs_ = 0;
+  bool fell_back_;  // the inner engine is the fallback's, not one of make_
+  int fallback_runs_ = 0;
   bool is_final_ = false;  // the inner engine stays
 };
 
-// How often searches may scan every half-edge before cost scaling takes over, which then scans each
-// a hundred times or more.
-constexpr std::int64_t kFallbackScans = 8;
-
-std::int64_t fallback_operations(const Network& network) {
-  return 2 * kFallbackScans * static_cast<std::int64_t>(network.num_arcs());
-}
-
 std::unique_ptr<Engine> make_growing_engine(const EngineStart& start, const Control& control) {
   return mostly_unit_sources(start, control) ? make_unit_source_engine(start, control)
-                                             : make_ssp_engine(start, true, kInfinity, control);
+                                             : make_ssp_engine(start, true, {}, control);
 }
 
-enum class SolvedBy { kShortestPaths, kCostScaling };
+enum class SolvedBy { kShortestPaths, kFallback };
 
 // From zero: the state that searches reached is no better a start (equally slow on general networks
 // and network-aware cells).
-SolvedBy solve_by_cost_scaling(const Network& network, const Control& control, Solution& solution) {
+SolvedBy solve_by_fallback(const Method& method, const Network& network, const Control& control,
+                           Solution& solution) {
   const Stats before = solution.stats;
-  solution = solve_cost_scaling(network, {}, Control(control, before));
+  solution = method(network, {}, Control(control, before));
   solution.stats.add(before);
-  return SolvedBy::kCostScaling;
+  return SolvedBy::kFallback;
 }
 
 // By the engine, from a start, or from the sources assigned so far.
 SolvedBy solve_by_engine(const Network& network, NodeId root, InitialAssignment&& from,
-                         std::int64_t max_operations, const Control& control, Solution& solution) {
-  const auto engine =
-      make_ssp_engine({network, {}, root, from.flow, from.price}, false, max_operations, control);
+                         const Fallback& fallback, const Control& control, Solution& solution) {
+  const auto engine = make_ssp_engine({network, {}, root, from.flow, from.price}, false,
+                                      {fallback.max_scans, fallback.keeps_pace}, control);
   ++solution.stats.rebuilds;
   solution.status = engine->run(control, solution.stats);
   // at the control's budget, or at the limit of the fallback
   if (solution.status == Status::kBudget) {
     solution.status = control.check(solution.stats);
     if (solution.status == Status::kOptimal)
-      return solve_by_cost_scaling(network, control, solution);
+      return solve_by_fallback(fallback.method, network, control, solution);
   }
   if (solution.status == Status::kCancelled) return SolvedBy::kShortestPaths;
   solution.flow = std::move(from.flow);
@@ -417,14 +429,14 @@ SolvedBy solve_in_range(const Network& network, const Start& start, bool narrow,
   if (!start.flow.empty() || !start.price.empty()) {
     placed.flow.assign(start.flow.begin(), start.flow.end());
     if (!start.price.empty()) placed.price = relative_to_root(start.price, root);
-    return solve_by_engine(network, root, std::move(placed), kInfinity, control, solution);
+    return solve_by_engine(network, root, std::move(placed), {nullptr, kInfinity}, control,
+                           solution);
   }
   placed = assign_unit_sources(network, root, narrow, control, solution.stats);
-  if (placed.status == Status::kOptimal && !placed.local)
-    return solve_by_cost_scaling(network, control, solution);
-  if (placed.status == Status::kOptimal && !placed.complete) {
-    return solve_by_engine(network, root, std::move(placed), fallback_operations(network), control,
-                           solution);
+  if (placed.status == Status::kOptimal && (!placed.local || !placed.complete)) {
+    const Fallback fallback = choose_fallback(network, control);
+    if (!placed.local) return solve_by_fallback(fallback.method, network, control, solution);
+    return solve_by_engine(network, root, std::move(placed), fallback, control, solution);
   }
   solution.status = placed.status;
   if (!as_int64(placed.cost, solution.cost) && placed.complete)
@@ -472,8 +484,8 @@ std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Con
         relative_to_root(start_prices(start.network, {{}, solution.potential}), start.root);
     const EngineStart from{start.network, start.alive, start.root, solution.flow, price};
     if (!stopped) return make_growing_engine(from, control);
-    const bool scaling = by == SolvedBy::kCostScaling;
-    return std::make_unique<FirstSolveEngine>(from, scaling, fallback_operations(start.network),
+    return std::make_unique<FirstSolveEngine>(from, by == SolvedBy::kFallback,
+                                              choose_fallback(start.network, control),
                                               make_growing_engine, control);
   } catch (const Stopped&) {
     return nullptr;

@@ -37,12 +37,12 @@
 //
 // Fallback. Shortest paths are slow from scratch on general networks with thousands of sources and
 // on network-aware cells, whose searches visit thousands of nodes each. Counted work shows it: once
-// searches have scanned every half-edge several times and are not done, cost scaling
-// (cost_scaling.hpp) solves the network from zero instead, and an engine begins with its flow and
-// prices. The work lost is a few hundredths of what cost scaling takes on general networks, a tenth
-// on network-aware ones. Later rounds, and solves from a start, stay with shortest paths. A first
-// resolve that is stopped at a budget continues in the same way (FirstSolveEngine in the source
-// file).
+// searches have scanned every half-edge several times and are not done, another algorithm solves
+// the network from zero instead, and an engine begins with its flow and prices. Which one, and how
+// soon, rests on counts of the network (fallback.hpp). The work lost is a few hundredths of what
+// cost scaling takes on general networks, a tenth on network-aware ones. Later rounds, and solves
+// from a start, stay with shortest paths. A first resolve that is stopped at a budget continues in
+// the same way (FirstSolveEngine in the source file).
 //
 // Engines. If most arcs belong to unit sources, these are not nodes of the graph
 // (unit_sources.hpp, also for keys and their invariant; uniform changes of prices:

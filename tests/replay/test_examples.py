@@ -30,7 +30,15 @@ from tests.fixtures.stopping import ROOT
 from tests.unit.test_add_a_sync_policy import install_mistaken, site_of
 
 EXAMPLES = ROOT / "examples"
-PACKAGES = ("metrics", "protocols", "schedulers", "slot_prices", "sync_policies", "workloads")
+PACKAGES = (
+    "flow_policies",
+    "metrics",
+    "protocols",
+    "schedulers",
+    "slot_prices",
+    "sync_policies",
+    "workloads",
+)
 
 
 @pytest.fixture

@@ -130,7 +130,9 @@ def test_the_check_finds_what_is_wrong(policy: type[ServicesFirst], says: str) -
 
 
 def test_options_of_a_policy_have_names_of_their_own() -> None:
-    with pytest.raises(AgoraError, match="flow policy 'mine': its options have 'repairs', as all"):
+    with pytest.raises(
+        AgoraError, match="flow policy 'mine': option 'repairs' is also one of all flow schedulers"
+    ):
         check_policy_conformance(PolicySpec("mine", _Repairs, lambda *_: ServicesFirst()))
 
 

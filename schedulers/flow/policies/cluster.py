@@ -1,6 +1,8 @@
-"""The graph that simple policies share: every task may go anywhere, over the cluster aggregator."""
+"""Graphs that policies share: each aggregator leads to every machine; every task goes over one."""
 
 from __future__ import annotations
+
+from abc import abstractmethod
 
 import numpy as np
 
@@ -13,6 +15,23 @@ from schedulers.flow.policies.interface import (
     to_aggregator,
 )
 from shared_state.tasks import Int64, TaskBatch
+
+
+class ToEveryMachine(Policy):
+    """Every aggregator has one arc to each machine, whose cost follows the machine's load."""
+
+    def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
+        machines = len(load.total)
+        tail = np.repeat(aggregator, machines)
+        machine = np.tile(np.arange(machines), len(aggregator))
+        level = np.zeros(len(tail), np.int64)
+        cost = self.machine_arc_cost(tail, level, machine, load)
+        return AggregatorArcs(tail, machine, cost, level)
+
+    @abstractmethod
+    def machine_arc_cost(
+        self, tail: Int64, level: Int64, machine: Int64, load: MachineLoad
+    ) -> Int64: ...
 
 
 class ClusterWide(Policy):

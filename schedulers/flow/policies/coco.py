@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from schedulers.flow.options import FlowOptions, wait_price
+from schedulers.flow.policies.cluster import ToEveryMachine
 from schedulers.flow.policies.interface import (
-    AggregatorArcs,
     MachineLoad,
     ObservedCell,
-    Policy,
     TaskArcs,
     TimePrice,
     to_aggregator,
@@ -38,7 +37,7 @@ PENALTY = np.array(
 PENALTY.flags.writeable = False
 
 
-class Coco(Policy):
+class Coco(ToEveryMachine):
     """Co-ordinated co-location (the slides' co-location policy, which are without costs; these are
     from Firmament's public code, src/scheduling/flow/coco_cost_model.cc, CocoCostModel).
 
@@ -92,15 +91,6 @@ class Coco(Policy):
         self._load = (OMEGA * np.maximum(self._limit - cell.free, 0) // self._limit).sum(axis=1)
         machine = cell.machine.astype(np.int64)
         self._penalty = self._classes.counts(cell.running, machine, len(self._limit)) @ PENALTY
-
-    def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
-        machines = len(load.total)
-        tail = np.repeat(aggregator, machines)
-        machine = np.tile(np.arange(machines), len(aggregator))
-        level = np.zeros(len(tail), np.int64)
-        return AggregatorArcs(
-            tail, machine, self.machine_arc_cost(tail, level, machine, load), level
-        )
 
     def machine_arc_cost(
         self, tail: Int64, level: Int64, machine: Int64, load: MachineLoad

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from schedulers.flow.options import FlowOptions, wait_price
+from schedulers.flow.policies.cluster import ToEveryMachine
 from schedulers.flow.policies.interface import (
-    AggregatorArcs,
     MachineLoad,
     Policy,
     TaskArcs,
@@ -23,7 +23,7 @@ from shared_state.tasks import Int64, TaskBatch, TaskClass
 P, B = 0, 1
 
 
-class EnergyAware(Policy):
+class EnergyAware(ToEveryMachine):
     """Energy-aware placement. The slides draw the graph, with two aggregators P and B that they do
     not explain, and without costs. What the two stand for, and all costs, are Agora's own:
 
@@ -58,15 +58,6 @@ class EnergyAware(Policy):
 
     def aggregator_name(self, aggregator: int) -> str:
         return "PB"[aggregator]
-
-    def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
-        machines = len(load.total)
-        tail = np.repeat(aggregator, machines)
-        machine = np.tile(np.arange(machines), len(aggregator))
-        level = np.zeros(len(tail), np.int64)
-        return AggregatorArcs(
-            tail, machine, self.machine_arc_cost(tail, level, machine, load), level
-        )
 
     def machine_arc_cost(
         self, tail: Int64, level: Int64, machine: Int64, load: MachineLoad

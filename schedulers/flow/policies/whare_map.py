@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from schedulers.flow.options import FlowOptions, wait_price
+from schedulers.flow.policies.cluster import ToEveryMachine
 from schedulers.flow.policies.interface import (
     AggregatorArcs,
     MachineLoad,
     ObservedCell,
-    Policy,
     TaskArcs,
     TimePrice,
     to_aggregator,
@@ -31,7 +31,7 @@ CLASSES = len(ANIMALS)
 MOST_ALIKE = (1 << 15) - 1  # tasks of one class on a machine are told apart up to here
 
 
-class WhareMap(Policy):
+class WhareMap(ToEveryMachine):
     """Whare-Map: learn on which types of machines, and beside which tasks, those of a class run
     fast (Mars and Tang, ISCA 2013; Firmament's public code,
     src/scheduling/flow/wharemap_cost_model.cc, WhareMapCostModel).
@@ -122,13 +122,7 @@ class WhareMap(Policy):
 
     def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
         self._open[aggregator] = True
-        machines = len(load.total)
-        tail = np.repeat(aggregator, machines)
-        machine = np.tile(np.arange(machines), len(aggregator))
-        level = np.zeros(len(tail), np.int64)
-        return AggregatorArcs(
-            tail, machine, self.machine_arc_cost(tail, level, machine, load), level
-        )
+        return super().aggregator_arcs(aggregator, load)
 
     def machine_arc_cost(
         self, tail: Int64, level: Int64, machine: Int64, load: MachineLoad

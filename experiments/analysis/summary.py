@@ -201,8 +201,18 @@ def summary_digest(arms: Sequence[ArmSummary]) -> str:
 
 
 def distinct(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """Each quantity once, in order."""
-    return list({quantity.key: quantity for quantity in reversed(quantities)}.values())[::-1]
+    """Each quantity once. `quantities`: those of one arm after the other, each in the order of the
+    tables; one that only later arms have follows what precedes it there."""
+    known: dict[str, Quantity] = {}
+    order: list[str] = []
+    before = ""
+    for quantity in quantities:
+        key = quantity.key
+        if key not in known:
+            known[key] = quantity
+            order.insert(order.index(before) + 1 if before else 0, key)
+        before = key
+    return [known[key] for key in order]
 
 
 def workload_facts(

@@ -426,15 +426,29 @@ class ComparedArms(Figures):
         """The quantity of a key; None if no arm has it."""
         return next((one for one in self.quantities if one.key == key), None)
 
+    def happened(self, key: str) -> bool:
+        """Whether this quantity is above 0 in any arm, under any seed."""
+        return any(
+            figures.value(key)
+            for arm in self.arms
+            for figures in (arm.overall, *(row.overall for row in arm.seeds))
+        )
+
     @property
     def headline(self) -> list[Quantity]:
-        """The quantities of the first table."""
-        return [one for one in self.quantities if one.headline]
+        """The quantities of the first table. Misfits of the flow are among the details where no
+        flow had any: mostly all tasks ask for the same."""
+        return [
+            one
+            for one in self.quantities
+            if one.headline and (one.key != "flow_misfits" or self.happened(one.key))
+        ]
 
     @property
     def details(self) -> list[Quantity]:
         """The other quantities."""
-        return [one for one in self.quantities if not one.headline]
+        first = {one.key for one in self.headline}
+        return [one for one in self.quantities if one.key not in first]
 
 
 class RunSummary(ComparedArms):

@@ -47,20 +47,9 @@ def _columns(summary: ComparedArms) -> list[Quantity]:
         quantity
         for quantity in summary.headline
         if quantity.column_label
-        and (quantity.key not in _ONLY_IF_ANY or _any(summary, quantity.key))
+        # if all tasks were committed in every arm, a column of that says nothing
+        and (quantity.key != "censored" or summary.happened(quantity.key))
     ]
-
-
-# Counts of what mostly does not happen: if it did not in any arm, a column of it says nothing.
-_ONLY_IF_ANY = ("censored", "flow_misfits")
-
-
-def _any(summary: ComparedArms, key: str) -> bool:
-    return any(
-        figures.value(key)
-        for arm in summary.arms
-        for figures in (arm.overall, *(row.overall for row in arm.seeds))
-    )
 
 
 def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:

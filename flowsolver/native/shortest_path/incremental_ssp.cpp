@@ -78,6 +78,11 @@ class SspEngine final : public LocalEngine<Value, ResidualGraph<Value>> {
     for (NodeId v : nodes) this->append_arcs(v, arcs);
   }
 
+  void arcs_bound_by(NodeId v, std::span<const std::uint8_t> risen,
+                     std::vector<ArcId>& arcs) const override {
+    this->append_arcs_bound_by(v, risen, arcs);
+  }
+
   Status run(const Control& control, Stats& stats) override {
     PriceRepair<Value>(*this, this->network_, repriced_, stats).run(new_nodes_, dirty_);
     move_deficits_along_flow();

@@ -469,6 +469,13 @@ class LocalEngine : public Engine, protected Pseudoflow<Value> {
       if ((edge.to != v || forward) && holds(edge, forward)) arcs.push_back(edge.id >> 1);
     }
   }
+  // As Engine::arcs_bound_by, for a node of the graph.
+  void append_arcs_bound_by(NodeId v, std::span<const std::uint8_t> risen,
+                            std::vector<ArcId>& arcs) const {
+    append_arcs_if(v, arcs, [&](const auto& edge, bool forward) {
+      return (forward || edge.residual > 0) && (risen.empty() || risen[edge.to] == 0);
+    });
+  }
   // How much can flow to the target of a path, or from it (backward).
   template <bool kForward>
   std::int64_t room_at(const Target& target) const {

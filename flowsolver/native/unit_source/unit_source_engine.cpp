@@ -424,18 +424,15 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
   // Without those over which sources could come: an aggregator may have one from each task.
   void arcs_bound_by(NodeId v, std::span<const std::uint8_t> risen,
                      std::vector<ArcId>& arcs) const override {
-    const auto is_left_out = [&](NodeId other) { return !risen.empty() && risen[other] != 0; };
     if (sources_.is_source(v)) {
       const auto [begin, end] = sources_.arcs_of(v);
       for (std::uint32_t i = begin; i < end; ++i) {
         const auto& arc = sources_.source_arcs[i];
-        if (!is_left_out(arc.head)) arcs.push_back(arc.id);
+        if (risen.empty() || risen[arc.head] == 0) arcs.push_back(arc.id);
       }
       return;
     }
-    this->append_arcs_if(v, arcs, [&](const auto& edge, bool forward) {
-      return (forward || edge.residual > 0) && !is_left_out(edge.to);
-    });
+    this->append_arcs_bound_by(v, risen, arcs);
     append_assigned(v, risen, arcs);
   }
 

@@ -316,13 +316,14 @@ class QuincyOptions(BaseModel):
     fair_share: bool = Field(
         False,
         description="jobs get fair shares of the places: it is bounded how many tasks of each job"
-        " wait; not together with patience_s, nor for workloads with constraints",
+        " wait; not together with patience_s or priority_preemption, nor for workloads with"
+        " constraints",
     )
     admit_gangs: bool = Field(
         False,
         description="gangs are admitted while there is room for all their tasks; those of admitted"
-        " gangs are placed, those of others wait; not together with fair_share or patience_s, nor"
-        " for workloads with constraints",
+        " gangs are placed, those of others wait; not together with fair_share, patience_s or"
+        " priority_preemption, nor for workloads with constraints",
     )
 
 
@@ -349,6 +350,10 @@ def _bounds(options: _Options, catalog: PreferenceCatalog) -> WaitingBounds:
     name = "fair_share" if options.fair_share else "admit_gangs"
     if options.patience_s:
         raise AgoraError(f"quincy: {name} bounds who waits; it cannot stand beside patience_s")
+    if options.priority_preemption:  # which places tasks that have to wait
+        raise AgoraError(
+            f"quincy: {name} bounds who waits; it cannot stand beside priority_preemption"
+        )
     refuse_constraints(catalog, f"quincy with {name}")
     return FairShares(options.preemption) if options.fair_share else GangAdmission()
 

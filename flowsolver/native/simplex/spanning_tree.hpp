@@ -35,6 +35,8 @@
 
 namespace flowsolver {
 
+inline constexpr std::int64_t kArtificialCapacity = 2 * kMaxNodeSum;  // more than any flow
+
 class SpanningTree {
  public:
   // A node's tree arc, with its residual capacities towards the parent and from it.

@@ -50,7 +50,7 @@ class StarSimplex {
   // The flow and prices reached.
   void write(Solution& solution) {
     for_each_until_cancelled(arcs_.size(), control_, [&](std::size_t i) {
-      const ArcId a = arcs_[i].id;
+      const ArcId a = id_[i];
       if (state_[i] != kInside) solution.flow[a] = state_[i] == kUpper ? network_.capacity[a] : 0;
     });
     const NodeId base = largest_sink(network_);
@@ -59,7 +59,7 @@ class StarSimplex {
       solution.potential[v] = tree_.price(v) - tree_.price(base);
       const SpanningTree::TreeArc arc = tree_.arc(v);
       if (arc.arc == kNone) return;
-      const ArcId a = arcs_[arc.arc].id;
+      const ArcId a = id_[arc.arc];
       solution.flow[a] = network_.tail[a] == v ? arc.down : arc.up;
     });
     for (ArcId a : full_loops_) solution.flow[a] = network_.capacity[a];
@@ -72,13 +72,13 @@ class StarSimplex {
   struct Arc {
     NodeId tail, head;
     V cost;
-    ArcId id;
   };
 
   // Neighbours in the list are about sqrt(m) arcs apart in the network.
   void take_arcs() {
     const std::size_t m = network_.num_arcs(), stride = std::max<std::size_t>(1, root_above(m));
     arcs_.reserve(m);
+    id_.reserve(m);
     for (std::size_t first = 0; first < stride; ++first) {
       checker_.step_until_cancelled(stats_, static_cast<std::int64_t>(stride));
       for (std::size_t i = first; i < m; i += stride) {
@@ -91,7 +91,8 @@ class StarSimplex {
           if (cost < 0) full_loops_.push_back(a);
           continue;
         }
-        arcs_.push_back({tail, head, static_cast<V>(cost), a});
+        arcs_.push_back({tail, head, static_cast<V>(cost)});
+        id_.push_back(a);
       }
     }
     state_.assign(arcs_.size(), kLower);
@@ -140,24 +141,31 @@ class StarSimplex {
   // Negative if the arc may enter.
   std::int64_t violation(std::uint32_t i) const { return state_[i] * reduced_cost(arcs_[i]); }
 
-  // The most violated arc of the next block that has one; kNone: there is none in all. There is no
-  // check between this choice and the pivot, so that a run makes progress.
-  Status choose(std::uint32_t& entering) {
-    const auto m = static_cast<std::uint32_t>(arcs_.size());
+  // kNone: none of them may enter. Not inlined, so that the loop keeps what it needs in registers.
+  [[gnu::noinline]] std::uint32_t most_violated(std::uint32_t begin, std::uint32_t end) const {
     const Arc* arcs = arcs_.data();
     const std::int8_t* state = state_.data();
     const std::int64_t* price = tree_.prices();
     std::int64_t worst = 0;
+    std::uint32_t found = kNone;
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const std::int64_t violation =
+          state[i] * (arcs[i].cost - price[arcs[i].tail] + price[arcs[i].head]);
+      if (violation < worst) {
+        worst = violation;
+        found = i;
+      }
+    }
+    return found;
+  }
+
+  // The most violated arc of the next block that has one; kNone: there is none in all. There is no
+  // check between this choice and the pivot, so that a run makes progress.
+  Status choose(std::uint32_t& entering) {
+    const auto m = static_cast<std::uint32_t>(arcs_.size());
     for (std::uint32_t left = m; left > 0;) {  // bounded: by the arcs
       const std::uint32_t begin = next_, end = begin + std::min({block_, left, m - begin});
-      for (std::uint32_t i = begin; i < end; ++i) {
-        const std::int64_t violation =
-            state[i] * (arcs[i].cost - price[arcs[i].tail] + price[arcs[i].head]);
-        if (violation < worst) {
-          worst = violation;
-          entering = i;
-        }
-      }
+      entering = most_violated(begin, end);
       next_ = end == m ? 0 : end;
       left -= end - begin;
       stats_.scanned += end - begin;
@@ -174,7 +182,7 @@ class StarSimplex {
     const Arc& arc = arcs_[i];
     const bool forward = state_[i] == kLower;
     const NodeId k = forward ? arc.tail : arc.head, l = forward ? arc.head : arc.tail;
-    const std::int64_t room = network_.capacity[arc.id];
+    const std::int64_t room = network_.capacity[id_[i]];
     const SpanningTree::Cycle cycle = tree_.find_cycle(k, l);
     std::int64_t amount = room;
     NodeId out = kNone;
@@ -227,7 +235,8 @@ class StarSimplex {
   Stats& stats_;
   CancellationChecker checker_;
   SpanningTree tree_;  // its arcs are indices into arcs_
-  LargeArray<Arc> arcs_;
+  LargeArray<Arc> arcs_;   // those with capacity that are no loops
+  LargeArray<ArcId> id_;   // of each, in the network
   LargeArray<std::int8_t> state_;
   std::vector<ArcId> full_loops_;
   std::int64_t largest_cost_ = 0;

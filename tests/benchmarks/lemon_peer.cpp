@@ -1,5 +1,6 @@
 // LEMON's algorithms as a peer of bench_flowsolver.py, for those who have LEMON (1.3.1, Boost
-// licence): c++ -O3 -DNDEBUG -o lemon_peer lemon_peer.cpp, with LEMON's headers in the include path.
+// licence): c++ -O3 -DNDEBUG -o lemon_peer lemon_peer.cpp, with LEMON's headers in the include
+// path.
 //
 // lemon_peer FILE reads a DIMACS problem and writes a line per algorithm: its name, the process
 // time it took in seconds, and the cost. The time includes the copy that an algorithm makes of the

@@ -409,7 +409,7 @@ class SpanningTree {
   std::vector<std::uint8_t> outer_;
   LargeArray<Node> nodes_;
   LargeArray<NodeId> thread_, back_;  // the node after, and the one before
-  LargeArray<std::int64_t> price_;  // maintained for inner nodes
+  LargeArray<std::int64_t> price_;    // maintained for inner nodes
   LargeArray<std::int64_t> above_;
   LargeArray<NodeId> reference_;
 };

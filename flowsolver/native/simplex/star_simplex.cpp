@@ -234,9 +234,9 @@ class StarSimplex {
   const Control& control_;
   Stats& stats_;
   CancellationChecker checker_;
-  SpanningTree tree_;  // its arcs are indices into arcs_
-  LargeArray<Arc> arcs_;   // those with capacity that are no loops
-  LargeArray<ArcId> id_;   // of each, in the network
+  SpanningTree tree_;     // its arcs are indices into arcs_
+  LargeArray<Arc> arcs_;  // those with capacity that are no loops
+  LargeArray<ArcId> id_;  // of each, in the network
   LargeArray<std::int8_t> state_;
   std::vector<ArcId> full_loops_;
   std::int64_t largest_cost_ = 0;

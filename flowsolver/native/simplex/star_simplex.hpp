@@ -24,8 +24,8 @@
 // Range as there. Memory: 17 bytes an arc (25 where costs need 64 bits) beside the answer, 60 a
 // node.
 //
-// Complexity. Exponential in the worst case; in practice 2 to 3 n pivots. A tree of long paths makes
-// each of them move the prices of many nodes, so nearly trees start from a flow instead
+// Complexity. Exponential in the worst case; in practice 2 to 3 n pivots. A tree of long paths
+// makes each of them move the prices of many nodes, so nearly trees start from a flow instead
 // (network_simplex.hpp).
 //
 // References. Ahuja, Magnanti, Orlin, Network Flows (1993), section 11.5; Grigoriadis, An efficient

@@ -20,7 +20,9 @@ constexpr std::size_t kNodesPerSupply = 100;
 // Cost scaling solves other networks from so many nodes on, and from fewer if they have few
 // supplies.
 constexpr std::size_t kManyNodes = 65'536, kManyNodesFewSupplies = 24'576;
-constexpr std::size_t kFewArcsPerNode = 6;
+constexpr std::size_t kFewArcsPerNode = 6, kManyArcsPerNode = 100;
+// Searches are tried on any network whose supplies may need no more paths than this.
+constexpr __int128 kFewPaths = 4;
 
 Solution scale_costs(const Network& network, const Start& start, const Control& control) {
   return solve_cost_scaling(network, start, control);
@@ -36,6 +38,20 @@ bool has_few_supplies(const Network& network) {
   return kNodesPerSupply * supplied < network.num_nodes();
 }
 
+// One path per source, and more where supplies exceed the mean capacity.
+bool needs_few_paths(const Network& network, const Control& control) {
+  __int128 capacity = 0, supply = 0, sources = 0;
+  for_each_until_cancelled(network.num_arcs(), control,
+                           [&](std::size_t a) { capacity += network.capacity[a]; });
+  for_each_until_cancelled(network.num_nodes(), control, [&](std::size_t v) {
+    if (network.supply[v] <= 0) return;
+    ++sources;
+    supply += network.supply[v];
+  });
+  const auto arcs = static_cast<__int128>(network.num_arcs());
+  return sources <= kFewPaths && supply * arcs <= (kFewPaths - sources) * capacity;
+}
+
 }  // namespace
 
 Fallback choose_fallback(const Network& network, const Control& control) {
@@ -49,11 +65,12 @@ Fallback choose_fallback(const Network& network, const Control& control) {
   Method method = solve_network_simplex;
   if (is_road && few_supplies) {
     method = relax;
-  } else if (!is_road && arcs > kFewArcsPerNode * nodes &&
+  } else if (arcs > kFewArcsPerNode * nodes && arcs <= kManyArcsPerNode * nodes &&
              nodes >= (few_supplies ? kManyNodesFewSupplies : kManyNodes)) {
     method = scale_costs;
   }
-  return {method, few_supplies ? kGeneralScans * scan : 0, true};
+  const bool may_be_near = few_supplies && (is_road || needs_few_paths(network, control));
+  return {method, may_be_near ? kGeneralScans * scan : 0, true};
 }
 
 }  // namespace flowsolver

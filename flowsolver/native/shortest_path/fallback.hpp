@@ -8,13 +8,14 @@
 // - Nearly a tree (network_shape.hpp): network simplex, from a flow.
 // - A road network (at most 4 arcs per node, at least half of them with an arc back) with few
 //   supplies (fewer than one node in 100 has one): relaxation, whose work is near the few sources.
-// - A large network: more than 6 arcs per node, and 65,536 nodes, or 24,576 with few supplies. Cost
+// - A large network: 6 to 100 arcs per node, and 65,536 nodes, or 24,576 with few supplies. Cost
 //   scaling: the pivots of network simplex grow with the nodes, and so does what each costs.
 // - Any other network: network simplex, from a star (star_simplex.hpp).
 //
-// Nearly trees and networks with few supplies are searched first, but only as long as searches keep
-// pace (Fallback::keeps_pace): most are given up after a part of a pass over the arcs. All other
-// networks but scheduling graphs are not searched at all.
+// Nearly trees, roads with few supplies, and networks whose supplies may need no more than four
+// paths are searched first, but only as long as searches keep pace (Fallback::keeps_pace): most are
+// given up after a part of a pass over the arcs. All other networks but scheduling graphs are not
+// searched at all.
 //
 // The measurements behind this: docs/solver.md, "General networks".
 #pragma once

@@ -27,6 +27,7 @@ from shared_state.errors import AgoraError
 
 Spec = TypeVar("Spec")
 LONGEST = 300  # characters of what somebody else's code says
+WITH_FILE = "; one of your own is known with --with FILE.py"
 Rule = tuple[str, bool, str]  # name of a field, whether its value can be used, what is expected
 
 
@@ -46,6 +47,7 @@ class EntryPointGroup(Generic[Spec]):
         built_in: kind -> "module:attribute" of this project's own kinds.
         spec: the class that every kind is an instance of; it has a field `kind`.
         wrong: what is wrong with the fields of a spec, "" if nothing (see wrong_field).
+        own: how a command is given a kind of the user's own, for the message on an unknown one.
     """
 
     what: str
@@ -53,6 +55,7 @@ class EntryPointGroup(Generic[Spec]):
     built_in: Mapping[str, str]
     spec: type[Spec]
     wrong: Callable[[Spec], str] = lambda _: ""
+    own: str = ""
     # specs found right, by kind: an arm asks for dozens when it is set up, a hundred checks each
     _right: dict[str, Spec] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -79,7 +82,7 @@ class EntryPointGroup(Generic[Spec]):
         if kind not in locations:
             raise AgoraError(
                 f"unknown {self.what} {kind!r}{near_match(kind, locations)}; known: "
-                f"{self.listing()}"
+                f"{self.listing()}{self.own}"
             )
         location = locations[kind]
         module, _, attribute = location.partition(":")

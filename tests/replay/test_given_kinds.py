@@ -4,6 +4,7 @@ it by its name, in processes of their own too, and one that nobody uses becomes 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -144,3 +145,30 @@ def test_without_it_the_file_is_refused_and_says_how_to_give_it(tmp_path: Path) 
     assert done.returncode == 2 and not out.exists()
     assert "unknown flow policy 'of_mine'" in done.stderr
     assert done.stderr.endswith("one of your own is known with --with FILE.py\n")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ("def unscheduled_cost(", "def another(", r"abstract method .* \(FILE, line 46\)"),
+        ("cost=load.free,", "cost=load.fre,", r"attribute 'fre' \(FILE, line 33\)"),
+        (
+            "cost=load.free,",
+            "cost=load.free << 50,",
+            r"round 1: FullestFirst: the arc from A0 to machine \d+ costs \d+; expected [^()]+$",
+        ),
+        ("options.waiting)", "options.waiting, 7)", r"TypeError: .* \(FILE, line 46\)"),
+    ],
+)
+def test_a_mistake_is_placed_in_the_file_of_the_policy(
+    tmp_path: Path, policy: Path, right: str, wrong: str, says: str
+) -> None:
+    """And not in the code of Agora that called it, or that checked what it said."""
+    assert SOURCE.count(right) == 1
+    policy.write_text(policy.read_text().replace(right, wrong))
+    file = written(tmp_path, RUN)
+    options = ("--seeds", 1, "--out", tmp_path / "run")
+    done = agora("run", "--config", file, "--with", policy, *options)
+    assert done.returncode == 2
+    (line,) = (one for one in done.stderr.splitlines() if one.startswith("error"))
+    assert re.search(says.replace("FILE", policy.name), line), line

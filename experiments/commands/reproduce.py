@@ -31,7 +31,7 @@ def reproduce_command(
     scale: Annotated[
         ReproduceScale,
         typer.Option(
-            help="Of all figures but the live ones. smoke: a small cell and short runs. paper: "
+            help="Scale of all figures but the live ones. smoke: a small cell and short runs. paper: "
             "the paper's cell at full length; where that is not public, what stands in for it."
         ),
     ] = ReproduceScale.SMOKE,

@@ -147,6 +147,14 @@ def test_without_it_the_file_is_refused_and_says_how_to_give_it(tmp_path: Path) 
     assert done.stderr.endswith("one of your own is known with --with FILE.py\n")
 
 
+def test_its_graph_is_drawn_in_the_example_and_in_a_run(tmp_path: Path, policy: Path) -> None:
+    for name, source in (("example", ("--example", "of_mine")), ("run", (written(tmp_path, RUN),))):
+        page = tmp_path / f"{name}.html"
+        done = agora("draw", *source, "--rounds", "0:1", "--with", policy, "--out", page)
+        assert done.returncode == 0, done.stderr
+        assert page.is_file()
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "says"),
     [

@@ -3,6 +3,7 @@
 #include "incremental_solver.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "solve.hpp"
@@ -94,6 +95,7 @@ NodeId IncrementalSolver::add_node(std::int64_t supply) {
   ++round_.structure;
   round_.displaced += supply != 0;
   proof_.change_node(v);
+  proof_.change_supply(v, supply);
   apply_change([=](Engine& engine) { engine.add_node(v, supply); },
                [=](ChangeLog& log) { log.add_node(v); });
   return v;
@@ -127,10 +129,7 @@ void IncrementalSolver::remove_arcs(std::span<const ArcId> arcs) {
     network_.remove_arc(a);
     lowered_.forget(a);
     round_.displaced += flow_[a] != 0;
-    if (flow_[a] != 0) {
-      proof_.change_node(net().tail[a]);
-      proof_.change_node(net().head[a]);
-    }
+    if (flow_[a] != 0) proof_.change_flow(net().tail[a], net().head[a], -flow_[a]);
     flow_[a] = 0;
     if (a < warm_flow_.size()) warm_flow_[a] = 0;
   }
@@ -141,6 +140,7 @@ void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
   const bool removes_root = std::find(nodes.begin(), nodes.end(), root_) != nodes.end();
   if (removes_root) drop_engine();
   for (NodeId v : nodes) {
+    proof_.change_supply(v, -net().supply[v]);
     network_.remove_node(v);
     if (v < warm_price_.size()) warm_price_[v] = 0;
   }
@@ -220,6 +220,7 @@ void IncrementalSolver::set_supply(NodeId node, std::int64_t supply) {
   keep_within_range(supply);
   network_.set_supply(node, supply);
   proof_.change_node(node);
+  proof_.change_supply(node, supply - before);
   ++round_.values;
   ++round_.displaced;
   round_.sign_changes += (before > 0 && supply < 0) || (before < 0 && supply > 0);
@@ -282,8 +283,14 @@ void IncrementalSolver::check_arc_ahead(std::span<const ArcId> arcs, std::size_t
   }
   if (at + kSoon < arcs.size()) engine_->fetch_price(net().head[arcs[at + kSoon]]);
   const ArcId a = arcs[at];
+  const NodeId tail = net().tail[a], head = net().head[a];
   const auto price = [&](NodeId v) { return v == known.first ? known.second : engine_->price(v); };
-  check_arc(net(), a, flow_[a], price(net().tail[a]), price(net().head[a]), certificate);
+  const std::int64_t head_price = price(head);
+  // The price of a node that is priced by the arc with its flow need not be looked up there.
+  const bool prices_tail =
+      head == known.first && flow_[a] > 0 && engine_->is_implicitly_priced(tail);
+  const std::int64_t tail_price = prices_tail ? net().cost[a] + head_price : price(tail);
+  check_arc(net(), a, flow_[a], tail_price, head_price, certificate);
 }
 
 // Checks the arcs of these nodes, and the balance there. `arcs`: those of the first node from `at`
@@ -350,16 +357,25 @@ void IncrementalSolver::note_proved_price(NodeId v) {
   proof_.set_price(v, is_known ? engine_->price(v) : kInfinity);
 }
 
+// The nodes whose prices have moved, with their prices at the last proof and now.
+std::vector<IncrementalSolver::Repriced> IncrementalSolver::repriced_since_proof() const {
+  std::vector<Repriced> found;
+  found.reserve(repriced_.size());
+  for (NodeId v : repriced_) {
+    if (network_.node_alive()[v] != 0)
+      found.push_back({v, proof_.price_before(v), engine_->price(v)});
+  }
+  return found;
+}
+
 // The amount by which most prices rose that rose since the last proof, if most did by one amount;
 // else any of these amounts, or 0.
-std::int64_t IncrementalSolver::most_common_rise() const {
+std::int64_t IncrementalSolver::most_common_rise(std::span<const Repriced> repriced) {
   std::int64_t most = 0;
   std::size_t votes = 0;
-  for (NodeId v : repriced_) {
-    if (network_.node_alive()[v] == 0) continue;
-    const std::int64_t before = proof_.price_before(v);
-    if (before == kInfinity || engine_->price(v) <= before) continue;
-    const std::int64_t rise = engine_->price(v) - before;
+  for (const auto& [v, before, now] : repriced) {
+    if (before == kInfinity || now <= before) continue;
+    const std::int64_t rise = now - before;
     if (votes == 0) most = rise;
     if (rise == most) {
       ++votes;
@@ -386,6 +402,19 @@ void IncrementalSolver::append_bound_by_rise(std::span<const NodeId> nodes, std:
   }
 }
 
+void IncrementalSolver::check_balance_from_last(Certificate& certificate) const {
+  std::vector<std::pair<NodeId, __int128>> change = proof_.balance();
+  std::sort(change.begin(), change.end());
+  for (std::size_t i = 0; i < change.size();) {
+    const NodeId v = change[i].first;
+    __int128 sum = 0;
+    for (; i < change.size() && change[i].first == v; ++i) sum += change[i].second;
+    if (network_.node_alive()[v] == 0 || v == root_) continue;
+    ++certificate.nodes_checked;
+    certificate.balance_violations += sum != 0;
+  }
+}
+
 // Precondition: there is an engine, and the last answer but one was proved.
 Certificate IncrementalSolver::certify_from_last(std::size_t others) {
   enum Look : std::uint8_t { kNoArcs, kBound, kAll };
@@ -396,17 +425,21 @@ Certificate IncrementalSolver::certify_from_last(std::size_t others) {
     if (look[v] == kNoArcs) nodes.push_back(v);
     look[v] = std::max(look[v], at);
   };
-  for (NodeId v : touched_) look_at(v, kBound);
-  for (NodeId v : proof_.nodes()) look_at(v, kBound);
-  for (std::size_t i = 0; i < std::min(others, look.size()); ++i) {
-    if (next_other_ >= look.size()) next_other_ = 0;
-    look_at(next_other_++, kBound);
+  const auto moves_price_of_tail = [&](ArcId a) {
+    return network_.arc_alive()[a] != 0 && flow_[a] > 0 &&
+           engine_->is_implicitly_priced(net().tail[a]);
+  };
+  const std::array<std::span<const ArcId>, 2> changes{changed_.arcs, proof_.arcs()};
+  for (std::span<const ArcId> changed : changes) {
+    for (ArcId a : changed) {
+      if (moves_price_of_tail(a)) look_at(net().tail[a], kBound);
+    }
   }
-  const std::int64_t common = most_common_rise();
+  for (NodeId v : proof_.nodes()) look_at(v, kBound);
+  const std::vector<Repriced> repriced = repriced_since_proof();
+  const std::int64_t common = most_common_rise(repriced);
   std::vector<std::uint8_t> risen(net().num_nodes(), 0);
-  for (NodeId v : repriced_) {
-    if (network_.node_alive()[v] == 0) continue;
-    const std::int64_t before = proof_.price_before(v), now = engine_->price(v);
+  for (const auto& [v, before, now] : repriced) {
     if (before == kInfinity || now < before) look_at(v, kAll);
     if (before != kInfinity && now <= before) continue;
     implied.clear();
@@ -421,29 +454,54 @@ Certificate IncrementalSolver::certify_from_last(std::size_t others) {
     for (NodeId source : implied) look_at(source, kBound);
   }
   std::vector<ArcId> arcs;
-  for (ArcId a : proof_.arcs()) {
-    if (network_.arc_alive()[a] == 0) continue;
-    arcs.push_back(a);
-    if (flow_[a] > 0 && engine_->is_implicitly_priced(net().tail[a]))
-      look_at(net().tail[a], kBound);
+  for (std::span<const ArcId> changed : changes) {
+    for (ArcId a : changed) {
+      // A look at the tail is one at the arc.
+      if (network_.arc_alive()[a] != 0 && look[net().tail[a]] == kNoArcs) arcs.push_back(a);
+    }
   }
   std::erase_if(rose_alike, [&](NodeId v) { return look[v] != kNoArcs; });
   append_bound_by_rise(rose_alike, common, risen, arcs);
   const std::size_t changed = arcs.size();
+  std::fill(risen.begin(), risen.end(), 0);
+  constexpr std::size_t kSoon = 8;
   std::vector<std::size_t> end;  // of the arcs at each node
-  for (NodeId v : nodes) {
-    if (look[v] == kAll) {
-      engine_->incident_arcs({&v, 1}, arcs);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (i + kSoon < nodes.size()) engine_->fetch_price(nodes[i + kSoon]);
+    if (look[nodes[i]] == kAll) {
+      engine_->incident_arcs({&nodes[i], 1}, arcs);
     } else {
-      engine_->arcs_bound_by(v, {}, arcs);
+      engine_->arcs_bound_by(nodes[i], risen, arcs);
     }
     end.push_back(arcs.size());
   }
   Certificate certificate;
   certificate.costs_agree = true;
-  for (std::size_t at = 0; at < changed; ++at) check_arc_ahead(arcs, at, {kNone, 0}, certificate);
-  check_nodes(nodes, end, arcs, changed, certificate);
+  std::size_t at = 0;
+  for (; at < changed; ++at) check_arc_ahead(arcs, at, {kNone, 0}, certificate);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::pair<NodeId, std::int64_t> known{nodes[i], engine_->price(nodes[i])};
+    for (; at < end[i]; ++at) check_arc_ahead(arcs, at, known, certificate);
+  }
+  check_balance_from_last(certificate);
+  check_others(others, certificate);
   return certificate;
+}
+
+// Looks at the next of all nodes, as many as asked for: in time, at each.
+void IncrementalSolver::check_others(std::size_t others, Certificate& certificate) {
+  std::vector<NodeId> nodes;
+  std::vector<ArcId> arcs;
+  std::vector<std::size_t> end;
+  for (std::size_t i = 0; i < std::min(others, net().num_nodes()); ++i) {
+    if (next_other_ >= net().num_nodes()) next_other_ = 0;
+    const NodeId v = next_other_++;
+    if (network_.node_alive()[v] == 0) continue;
+    nodes.push_back(v);
+    engine_->arcs_bound_by(v, {}, arcs);
+    end.push_back(arcs.size());
+  }
+  check_nodes(nodes, end, arcs, 0, certificate);
 }
 
 Status IncrementalSolver::resolve() {
@@ -661,6 +719,7 @@ void IncrementalSolver::note_cold_start(const Stats& stats) {
 
 void IncrementalSolver::adopt_flow(ArcId arc, std::int64_t now) {
   if (now == flow_[arc]) return;
+  if (!touched_all_) proof_.change_flow(net().tail[arc], net().head[arc], now - flow_[arc]);
   flow_[arc] = now;
   changed_.arcs.push_back(arc);
 }

@@ -281,7 +281,11 @@ void IncrementalSolver::check_arc_ahead(std::span<const ArcId> arcs, std::size_t
     __builtin_prefetch(&net().cost[next]);
     __builtin_prefetch(&flow_[next]);
   }
-  if (at + kSoon < arcs.size()) engine_->fetch_price(net().head[arcs[at + kSoon]]);
+  if (at + kSoon < arcs.size()) {
+    const ArcId soon = arcs[at + kSoon];
+    engine_->fetch_price(net().head[soon]);
+    if (net().tail[soon] != known.first) engine_->fetch_price(net().tail[soon]);
+  }
   const ArcId a = arcs[at];
   const NodeId tail = net().tail[a], head = net().head[a];
   const auto price = [&](NodeId v) { return v == known.first ? known.second : engine_->price(v); };
@@ -340,11 +344,14 @@ Certificate IncrementalSolver::certify_touched() const {
 Certificate IncrementalSolver::certify_changes(std::size_t others) {
   if (proof_.proved()) return proof_.certificate();
   const bool continues = proof_.continues() && !lowered_.any() && engine_ != nullptr;
-  const Certificate certificate = continues ? certify_from_last(others) : certify();
+  std::vector<Repriced> repriced;
+  if (continues) repriced = repriced_since_proof();
+  const Certificate certificate = continues ? certify_from_last(repriced, others) : certify();
   if (engine_ == nullptr || !engine_->local()) return certificate;
   if (continues) {
     for (NodeId v : proof_.nodes()) note_proved_price(v);
-    for (NodeId v : repriced_) note_proved_price(v);
+    for (const Repriced& each : repriced)
+      proof_.set_price(each.node, engine_->is_implicitly_priced(each.node) ? kInfinity : each.now);
   } else {
     for (NodeId v = 0; v < net().num_nodes(); ++v) note_proved_price(v);
   }
@@ -416,7 +423,8 @@ void IncrementalSolver::check_balance_from_last(Certificate& certificate) const 
 }
 
 // Precondition: there is an engine, and the last answer but one was proved.
-Certificate IncrementalSolver::certify_from_last(std::size_t others) {
+Certificate IncrementalSolver::certify_from_last(std::span<const Repriced> repriced,
+                                                 std::size_t others) {
   enum Look : std::uint8_t { kNoArcs, kBound, kAll };
   std::vector<Look> look(net().num_nodes(), kNoArcs);
   std::vector<NodeId> nodes, implied, rose_alike;
@@ -436,7 +444,6 @@ Certificate IncrementalSolver::certify_from_last(std::size_t others) {
     }
   }
   for (NodeId v : proof_.nodes()) look_at(v, kBound);
-  const std::vector<Repriced> repriced = repriced_since_proof();
   const std::int64_t common = most_common_rise(repriced);
   std::vector<std::uint8_t> risen(net().num_nodes(), 0);
   for (const auto& [v, before, now] : repriced) {

@@ -305,14 +305,14 @@ class IncrementalSolver {
                        std::pair<NodeId, std::int64_t> known, Certificate& certificate) const;
   void check_nodes(std::span<const NodeId> nodes, std::span<const std::size_t> end,
                    std::span<const ArcId> arcs, std::size_t at, Certificate& certificate) const;
-  void check_balance_from_last(Certificate& certificate) const;
-  Certificate certify_from_last(std::size_t others);
-  void check_others(std::size_t others, Certificate& certificate);
   struct Repriced {
     NodeId node;
     std::int64_t before, now;
   };
   std::vector<Repriced> repriced_since_proof() const;
+  void check_balance_from_last(Certificate& certificate) const;
+  Certificate certify_from_last(std::span<const Repriced> repriced, std::size_t others);
+  void check_others(std::size_t others, Certificate& certificate);
   static std::int64_t most_common_rise(std::span<const Repriced> repriced);
   void append_bound_by_rise(std::span<const NodeId> nodes, std::int64_t rise,
                             std::span<const std::uint8_t> risen, std::vector<ArcId>& arcs) const;

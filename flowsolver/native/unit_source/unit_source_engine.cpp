@@ -644,6 +644,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       stats.scanned += node.degree;
       for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
         const auto& edge = graph_.edges[i];
+        if (in_set[edge.to]) continue;  // as it was
         const std::int64_t rc = edge.cost - node.price + graph_.nodes[edge.to].price;
         if (rc < 0 ? edge.residual > 0 : rc > 0 && edge.reverse_residual > 0)
           mark_dirty(edge.id >> 1);

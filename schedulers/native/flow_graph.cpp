@@ -358,7 +358,8 @@ std::vector<int64_t> TaskTable::end_patience(std::span<const int64_t> started, i
 }
 
 void TaskTable::end_update() {
-  restated_.erase(restated_.begin(), restated_.begin() + static_cast<std::ptrdiff_t>(restated_seen_));
+  restated_.erase(restated_.begin(),
+                  restated_.begin() + static_cast<std::ptrdiff_t>(restated_seen_));
   restated_seen_ = 0;
   for (const int64_t row : changing_.started) change_node_state(row, TaskNodeState::kRunning);
   for (const int64_t row : changing_.joining) {

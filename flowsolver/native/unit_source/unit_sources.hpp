@@ -460,7 +460,7 @@ class UnitSources {
   struct Source {
     std::uint32_t begin = 0, count = 0, current = kNone;
     std::uint32_t room = 0;  // for arcs
-    bool listed = false;  // its arcs, except the current one, are in the incoming lists
+    bool listed = false;     // its arcs, except the current one, are in the incoming lists
   };
   static constexpr std::uint32_t kMinRoom = 8;
 

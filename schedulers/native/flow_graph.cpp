@@ -245,10 +245,9 @@ std::vector<int64_t> TaskTable::select(std::span<const int64_t> listed, const Ho
 }
 
 std::vector<int64_t> TaskTable::Counts::first(size_t machines) const {
-  const size_t known = std::min(machines, of_.size());
-  for (size_t m = known; m < of_.size(); ++m)
+  for (size_t m = machines; m < of_.size(); ++m)
     require(of_[m] == 0, "machine: expected machines of the cell");
-  std::vector<int64_t> found(of_.begin(), of_.begin() + static_cast<std::ptrdiff_t>(known));
+  std::vector<int64_t> found = of_;
   found.resize(machines, 0);
   return found;
 }

@@ -1,6 +1,6 @@
 // What arcs stand for, over random histories of tasks that join and leave while ids are used again,
-// against maps; running tasks that the flow moves, against a look at all; and arcs that do not exist
-// are refused.
+// against maps; running tasks that the flow moves, against a look at all rows; and arcs that do not
+// exist are refused.
 #include <map>
 #include <vector>
 

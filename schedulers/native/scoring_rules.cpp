@@ -406,12 +406,15 @@ class Stranded final : public ScoringRule {
 
  private:
   static constexpr double kWhole = 0x1p20;  // of a machine's resource
+  // What is stranded is rounded, so that the rounding of shares decides nothing.
+  static constexpr int kBitsBelow = 10;
+  static constexpr int64_t kHalf = int64_t{1} << (kBitsBelow - 1);
 
   struct Candidate {
     int32_t row;
     uint32_t changes;  // of the machine when it was scored
     int64_t affinity;
-    int64_t stranded;  // how much more
+    int64_t stranded;  // how much more, in 1,024ths of a machine
     int64_t free;      // sum of shares left
 
     bool operator<(const Candidate& other) const {
@@ -448,7 +451,7 @@ class Stranded final : public ScoringRule {
     ++plan().work.scored;
     const Room before = room_of(row, nullptr), after = room_of(row, request);
     return {row, changes_[static_cast<size_t>(row)], plan().affinity.of(row),
-            after.stranded - before.stranded, after.free};
+            (after.stranded - before.stranded + kHalf) >> kBitsBelow, after.free};
   }
 
   Room room_of(int32_t row, const int64_t* request) const {

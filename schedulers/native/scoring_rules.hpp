@@ -139,7 +139,8 @@ std::unique_ptr<ScoringRule> nomad_rule(bool spread);
 // are a class, and share these machines and their scores through the plan: a machine is scored
 // again where the plan has changed it, and where one no longer passes the search goes on. The best
 // machine has the highest affinity; then strands least more; then is the fullest; then was found
-// first. Stranded is what is free of each resource beyond the scarcest, as shares of the machine.
+// first. Stranded is what is free of each resource beyond the scarcest, as shares of the machine;
+// how much more is rounded to 1,024ths.
 std::unique_ptr<ScoringRule> stranded_rule(size_t enough);
 
 }  // namespace agora

@@ -29,8 +29,8 @@ _INTRODUCTION = """# Options
 <!-- figures: settings -->
 
 The options of protocols, decision times, live runs, flow schedulers with their policies, scoring
-schedulers, and workloads, with their defaults. [Runs](run.md) shows where they stand in a file, and the
-`config.toml` of a run has all that are set in it.
+schedulers, and workloads, with their defaults. [Runs](run.md) shows where they stand in a file, and
+the `config.toml` of a run has all that are set in it.
 
 Defaults of flow schedulers are those of the kind `flow`; [Firmament and
 Quincy](firmament.md#the-settings) has those of the others. Further options of schedulers are on the

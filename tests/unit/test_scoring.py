@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from parsync.spec.arm import check_protocols
 from schedulers import _native, registry
 from schedulers.interface import ChangeKind
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
+from tests.fixtures.overloaded_cell import arm
+from tests.fixtures.overloaded_cell import group as make_group
 from tests.greedy_world import catalog_of, cell_of
 from tests.scoring_world import FIVE_MINUTES_US, KINDS, Scoring, constrained, jobs_of
 
@@ -226,6 +229,17 @@ def test_decisions_are_a_function_of_what_was_seen(kind):
         one, other = (twin.plan(batch, stream).tolist() for twin in twins)
         assert one == other
         assert twins[0].scheduler.work == twins[1].scheduler.work
+
+
+def test_rounds_of_some_tasks_are_not_for_kinds_that_plan_the_whole_queue():
+    group = make_group("preferred_first", round_tasks=1)
+    with pytest.raises(AgoraError, match="'preferred_first': round_tasks: not for a kind"):
+        check_protocols(arm("diff_block", group).seeded(3, 1000, 50_000, live=False))
+    check_protocols(
+        arm("diff_block", make_group("kubernetes", round_tasks=1)).seeded(
+            3, 1000, 50_000, live=False
+        )
+    )
 
 
 @pytest.mark.parametrize(

@@ -295,14 +295,15 @@ def test_the_mixed_cell_holds_what_it_says(mixed: RunConfig) -> None:
 def test_every_scoring_scheduler_of_the_example_places_its_jobs() -> None:
     """Each beside the others, and four of each on a cell of their own."""
     tree = tomllib.loads((ROOT / "examples" / "scoring.toml").read_text(encoding="utf-8"))
+    tree["settle_s"] = 0.2
     tree["workload"] |= {"load_percent": [50], "phase_s": 1.0}
     scoring = validated(tree, "scoring")
     workload = make_workload(scoring, scoring.seed)
     for config in scoring.arms:
-        run, _ = witnessed(config, workload, 500, 20_000_000)
-        assert run.counts.accepted == len(workload.arrival_rows) > 1000, config.name
-        placed = np.bincount(run.tables["tasks"]["agent"], minlength=4)
-        assert placed.min() > 100 and len(placed) == 4, config.name
+        _, tables = run(config, workload, 500)
+        assert len(tables["tasks"]["task"]) == len(workload.arrival_rows) > 400, config.name
+        placed = np.bincount(tables["tasks"]["agent"], minlength=4)
+        assert placed.min() > 50 and len(placed) == 4, config.name
 
 
 @pytest.mark.parametrize("message_us", [0, 500])

@@ -177,6 +177,17 @@ def test_nomad_avoids_its_job_and_machines_that_turned_the_task_away():
     assert set(scoring.plan(jobs_of([[1, 1]] * 2)).tolist()) == {0, 1}
 
 
+def test_nomad_sets_three_machines_of_no_score_aside():
+    """Its job runs on every machine, and all are nearly empty: no score is above 0."""
+    scoring = Scoring("nomad", cell_of([1_000] * 20))
+    running = jobs_of([1] * 20, job=4, first=100)
+    scoring.tell(ChangeKind.ADOPTED, running.task, range(20), adopted=running)
+    assert scoring.plan(jobs_of([1], job=4)) >= 0
+    assert scoring.scheduler.work[3] == 3 + 2
+    assert scoring.plan(jobs_of([1], job=5)) >= 0
+    assert scoring.scheduler.work[3] == 2
+
+
 def test_stranded_leaves_resources_that_go_together():
     # a third machine has memory left that nothing can use: a task of much memory strands less there
     used = [[0, 0], [4, 4], [8, 2]]

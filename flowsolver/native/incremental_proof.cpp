@@ -156,7 +156,7 @@ void IncrementalSolver::append_bound_by_rise(std::span<const NodeId> nodes, std:
 void IncrementalSolver::check_balance_from_last(Certificate& certificate) const {
   std::vector<std::pair<NodeId, __int128>> change = proof_.balance();
   std::sort(change.begin(), change.end());
-  for (std::size_t i = 0; i < change.size();) {
+  for (std::size_t i = 0; i < change.size();) {  // bounded: each run of equal nodes ends beyond i
     const NodeId v = change[i].first;
     __int128 sum = 0;
     for (; i < change.size() && change[i].first == v; ++i) sum += change[i].second;

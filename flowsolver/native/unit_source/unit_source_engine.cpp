@@ -931,14 +931,12 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
     }
     if (!paths.gave_up()) return target;
     const std::array<std::span<const NodeId>, 2> targets{unbalanced_, root_tails_};
-    const auto is_labelled = [&paths](const Node<Value>& node) { return paths.has_labelled(node); };
     if constexpr (kForward) {
-      target = forward_bidirectional_.run(sources_, core_nodes_, targets, seeds, paths.gave_up_at(),
-                                          is_labelled, control, repriced_, stats);
+      target = forward_bidirectional_.run(sources_, core_nodes_, targets, seeds, control, repriced_,
+                                          stats);
     } else {
-      target =
-          backward_bidirectional_.run(sources_, core_nodes_, targets, seeds, paths.gave_up_at(),
-                                      is_labelled, control, repriced_, stats);
+      target = backward_bidirectional_.run(sources_, core_nodes_, targets, seeds, control,
+                                           repriced_, stats);
     }
     if (!target.found()) return run();
     effort_.settled = 0;  // hops were just computed
@@ -1013,8 +1011,8 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
 
   Sources sources_;
   bool listed_ = false;  // see `ensure_lists`
-  BidirectionalSearch<Value, true> forward_bidirectional_;
-  BidirectionalSearch<Value, false> backward_bidirectional_;
+  BidirectionalSearch<Value, true> forward_bidirectional_{this->forward_};
+  BidirectionalSearch<Value, false> backward_bidirectional_{this->backward_};
   SearchEffort effort_;
   std::vector<Seed> seeds_;
   // every core node that has an arc to the root inside, and some without

@@ -24,9 +24,7 @@ SECOND_US = 1_000_000
 Network = options_with_policy(FlowOptions, {"policy": "network_aware"})
 
 
-def world_of(
-    links: list[int], slots: int, preemption: bool, request_sizes: int = 16
-) -> FlowWorld:
+def world_of(links: list[int], slots: int, preemption: bool, request_sizes: int = 16) -> FlowWorld:
     spec = CellSpec(
         ("cpu", "net_mbps"),
         np.array([[slots, link] for link in links], np.int64),
@@ -113,9 +111,7 @@ def test_the_placement_is_the_cheapest_by_the_stated_costs(data: st.DataObject) 
     rounded = data.draw(st.booleans())
     slots = data.draw(st.integers(1, 4))
     world = world_of(links, slots, preemption, request_sizes=0 if rounded else 16)
-    sizes = data.draw(
-        st.sampled_from([[5], [0], [5, 10], [0, 5, 10], [3, 7, 40], [9, 17, 33, 35]])
-    )
+    sizes = data.draw(st.sampled_from([[5], [0], [5, 10], [0, 5, 10], [3, 7, 40], [9, 17, 33, 35]]))
     stream = Stream(data.draw(st.integers(0, 2**32)))
     first = 0
     offered: dict[int, TaskBatch] = {}

@@ -25,6 +25,7 @@ from pydantic import BaseModel
 
 from schedulers.decision_clock import DecisionClock
 from schedulers.entry_points import (
+    WITH_FILE,
     EntryPointGroup,
     cause,
     is_model,
@@ -126,7 +127,7 @@ def _wrong(spec: SchedulerSpec) -> str:
     return wrong or unknown_member("capability", spec.capabilities, Capability)
 
 
-_GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong)
+_GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong, WITH_FILE)
 kinds, listing = _GROUP.kinds, _GROUP.listing
 location, get = _GROUP.location, _GROUP.get
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from experiments import figures
 from experiments.analysis.model_files import read_model
 from experiments.analysis.run_directory import read_summary
 from experiments.analysis.summary_model import KeptSeed, RunSummary
@@ -25,11 +27,14 @@ from experiments.campaign.progress import ProgressReport
 from experiments.campaign.running import ArmRun, make_workload, run_arm_virtual
 from experiments.config.run_config import LiveConfig, RunConfig
 from experiments.config.workload_config import WorkloadConfig
+from experiments.figures import style
 from experiments.interruption import Interruption
+from experiments.report.page import write_report
 from experiments.studies.run import stages
 from experiments.studies.run.execution import run
 from experiments.studies.run.killed_runs import finish_killed
 from parsync.spec.decision_times import ModelledTime
+from shared_state.errors import AgoraError
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 
 WORKLOAD = OPTIONS.model_copy(update={"load_percent": (60,), "phase_s": 1.0})
@@ -136,6 +141,46 @@ def test_the_first_run_is_the_first_seed_and_a_report_is_there_from_the_start(
     found = read_summary(directory)
     assert (found.arms, found.live_runs) == (summary.arms, summary.live_runs)
     assert found.partial_reason == "the runs with other decision times are missing"
+
+
+@pytest.mark.usefixtures("one_process")
+def test_figures_of_the_arms_are_drawn_once_beside_the_seeds_and_are_those_of_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = ("trade_off", "delay_over_time", "delay_distribution", "backlog_over_time")
+    few = tuple(spec for spec in figures.FIGURES if spec.name in chosen)
+    monkeypatch.setattr(figures, "FIGURES", few)
+    save, threads = style.save, []
+
+    def counted(*arguments: Any) -> Any:
+        threads.append((arguments[-1], threading.current_thread() is threading.main_thread()))
+        return save(*arguments)
+
+    monkeypatch.setattr(style, "save", counted)
+    status, directory, _ = started(tmp_path)
+    assert status == 0
+    of_seeds = [name for name, in_main in threads if in_main]
+    assert of_seeds == ["trade_off", "live_trade_off"]
+    names = [f"{live}{name}" for live in ("", "live_") for name in chosen]
+    assert sorted(name for name, _ in threads) == sorted(names)
+
+    files = [*(directory / "figures").iterdir(), directory / "report.html"]
+    before = {path: path.read_bytes() for path in files}
+    write_report(directory)
+    assert len(threads) == 2 * len(names)
+    assert {path: path.read_bytes() for path in files} == before
+
+
+@pytest.mark.usefixtures("no_figures", "one_process")
+def test_figures_that_could_not_be_drawn_beside_the_seeds_are_drawn_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> Any:
+        raise AgoraError("no room")
+
+    monkeypatch.setattr(stages, "arms_drawn", failing)
+    status, directory, _ = started(tmp_path)
+    assert status == 0 and (directory / "report.html").is_file()
 
 
 @pytest.mark.usefixtures("no_figures", "one_process")

@@ -145,7 +145,9 @@ class NetworkAware(Policy):
         _, bits = np.frexp(request.astype(np.float64))
         step = np.int64(1) << np.maximum(bits - _BITS, 0).astype(np.int64)
         rounded = -(-request // step) * step
-        return np.where(request <= self._dearest, np.minimum(rounded, self._dearest), rounded)
+        most = np.where(request <= self._dearest, self._dearest, rounded)
+        up: Int64 = np.minimum(rounded, most)
+        return up
 
     def _cost(self, level: Int64, machine: Int64) -> Int64:
         request, k = self._request_and_number(level)

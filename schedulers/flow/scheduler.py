@@ -244,7 +244,7 @@ class FlowScheduler:
             return self._racers[0]
         # small budgets, time and again, make shortest paths complete a solve
         named = (racer for racer in self._racers if racer.name == winner)
-        return next(named, AlgorithmChoice(winner))
+        return next(named, None) or AlgorithmChoice(winner)
 
     def _count_solver(self) -> int:
         """The operations of the solver, if its algorithm is not the default, whose are part of

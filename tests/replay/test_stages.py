@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from experiments import figures
+from experiments.analysis.frontier_model import FRONTIER, read_frontier
 from experiments.analysis.model_files import read_model
 from experiments.analysis.run_directory import read_summary
 from experiments.analysis.summary_model import KeptSeed, RunSummary
@@ -25,6 +26,7 @@ from experiments.campaign.points import Point
 from experiments.campaign.preconditions import make_run_directory
 from experiments.campaign.progress import ProgressReport
 from experiments.campaign.running import ArmRun, make_workload, run_arm_virtual
+from experiments.config.frontier_config import Architecture, FrontierConfig
 from experiments.config.run_config import LiveConfig, RunConfig
 from experiments.config.workload_config import WorkloadConfig
 from experiments.figures import style
@@ -328,3 +330,50 @@ def test_of_arms_in_virtual_time_those_that_ended_are_kept(tmp_path: Path) -> No
     assert summary.partial_reason.startswith("interrupted in virtual time; 1 of 2 arms did not run")
     assert [folder.name for folder in (directory / "arms").iterdir()] == [kept.slug]
     assert not kept.partial and kept.totals.committed == summary.workload.arrivals
+
+
+WITH_FRONTIER = CONFIG.model_copy(
+    update={
+        "frontier": FrontierConfig(
+            seeds=2,
+            architectures=(
+                Architecture(arm="greedy", knob="options.patience_s", values=(0.0, 0.05)),
+            ),
+        )
+    }
+)
+
+
+@pytest.mark.usefixtures("no_figures", "one_process")
+@pytest.mark.parametrize(
+    ("runs", "reason", "frontier"),
+    [
+        (1, "interrupted during the paired seeds", None),  # of two
+        (2, "interrupted during the frontier", None),  # no seed is whole
+        (3, "interrupted during the frontier", "interrupted after 2 of 4 runs"),
+        (5, "interrupted during the runs with other decision times", ""),  # of two
+        (7, "", ""),
+    ],
+)
+def test_what_a_stop_signal_leaves_of_the_later_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: int, reason: str, frontier: str | None
+) -> None:
+    """Under seed 1 both arms have run, and so has one point of the frontier."""
+    run_points = stages.run_points
+
+    def stopped(points: Sequence[Point], interruption: Interruption) -> Iterator[Any]:
+        assert len(points) == 7  # one of them is an arm under seed 2
+        place = {id(point): number for number, point in enumerate(points)}
+        in_order = sorted(run_points(points, interruption), key=lambda one: place[id(one[0])])
+        for number, one in enumerate(in_order):
+            if number == runs:
+                raise KeyboardInterrupt
+            yield one
+
+    monkeypatch.setattr(stages, "run_points", stopped)
+    _, directory, _ = started(tmp_path, config=WITH_FRONTIER)
+    assert read_summary(directory).partial_reason.startswith(reason)
+    path = directory / FRONTIER
+    assert path.exists() == (frontier is not None)
+    if frontier is not None:
+        assert read_frontier(path).partial == frontier

@@ -294,6 +294,10 @@ class RaceEngine final : public WarmStartState {
                           : WarmStartState::prices_drifted();
   }
 
+  bool solves_from_scratch() const override {
+    return std::any_of(racers_.begin(), racers_.end(),
+                       [](const Racer& racer) { return racer.algorithm->from_scratch; });
+  }
   bool local() const override { return knows_touched_; }
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
     synced_racer_->engine->incident_arcs(nodes, arcs);
@@ -339,13 +343,17 @@ class RaceEngine final : public WarmStartState {
       if (!is_answer(status) && status != Status::kBudget) racer.solution = {};
       return status;
     }
+    const bool is_made_again = racer.outdated;
     if (racer.outdated) racer.engine.reset();
     racer.outdated = false;
     if (racer.engine == nullptr) {
       const Start from = start();
       const std::vector<std::int64_t> price = relative_to_root(from.price, root_);
       const Control cancellation_from_round(round);
-      const Control& making = racer.lost_before_engine ? cancellation_from_round : control;
+      // In a deterministic race, whether there is an engine must not depend on timing.
+      const bool is_needed = winner_rule_ == WinnerRule::kFewestOperations && !is_made_again;
+      const Control& making =
+          racer.lost_before_engine || is_needed ? cancellation_from_round : control;
       racer.engine = racer.algorithm->make_own_engine({network_, alive_, root_, from.flow, price},
                                                       making, stats);
       racer.rebuilt = true;
@@ -387,7 +395,8 @@ class RaceEngine final : public WarmStartState {
   void sync_losers(const Racer& winner, Status status) {
     for (Racer& racer : racers_) {
       if (&racer == &winner || racer.engine == nullptr) continue;
-      if (winner_rule_ == WinnerRule::kFewestOperations) {
+      const bool is_exact = status == Status::kOptimal && racer.engine->adopts_exactly();
+      if (winner_rule_ == WinnerRule::kFewestOperations && !is_exact) {
         racer.outdated = true;
         if (synced_racer_ == &racer) synced_racer_ = nullptr;
       } else if (status == Status::kOptimal) {

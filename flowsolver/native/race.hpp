@@ -111,8 +111,10 @@ struct RaceReport {
 // what it touched is copied into the stored answer: work proportional to the round's. If another
 // racer won the round before, everything is copied: O(n + m). A loser with an engine keeps its
 // state, continues from where it was stopped, and may use the winner's answer (Engine::adopt). In a
-// deterministic race, where it was stopped depends on timing: so its state is dropped, in its own
-// thread of the next round, and it starts again from the winner's answer. At a budget
+// deterministic race, where it was stopped depends on timing: so its state becomes the winner's
+// answer. An engine that cannot tell that this leaves nothing of its own (Engine::adopts_exactly)
+// is made again, in its own thread of the next round. Engines are made to the end in the first
+// round, because a graph that is made later has its arcs in another order. At a budget
 // (Status::kBudget) the leader's state is stored like an answer.
 //
 // Reference. Gog et al., Firmament, OSDI 2016, sections 6.1 and 6.2. In the paper, relaxation runs

@@ -9,11 +9,13 @@
 // nodes need not be known when prices are made whole.
 //
 // Method. A run
-// - gives new nodes the price of their cheapest path, and saturates the listed half-edges with rc <
+// - raises nodes that nothing flows through to the price of their cheapest arc out, gives new nodes
+//   the price of their cheapest path, and saturates the listed half-edges with rc <
 //   0, so that rc >= -eps holds everywhere, for any eps;
 // - cancels deficits along tight forward half-edges with flow, against a node with excess or a
 //   sink, whose deficit the next new source will fill (efficient task removal,
 //   imbalances.hpp);
+// - sends excesses along tight half-edges as far as that goes;
 // - runs phases as PushRelabel does, for eps = K / 8, then an eighth of it, and so on. A phase
 //   saturates half-edges with rc < 0, at moved nodes only, since there are none elsewhere. It
 //   discharges deficits (ReverseDischarge) until only sinks have any, then active nodes; both visit
@@ -123,6 +125,15 @@ class ScaledPrices {
     return true;
   }
 
+  // After prices were replaced by an answer's: nothing is left of a run that was stopped. O(n).
+  void forget_run() {
+    furthest_ = 0;
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
+      furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
+      forget_current(v);
+    }
+  }
+
   // Adds nodes; K grows with their number.
   void grow() {
     const NodeId known = static_cast<NodeId>(node_.size()), n = graph_.num_nodes();
@@ -184,6 +195,14 @@ class ScaledPrices {
     for (NodeId v : moved_)
       furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
   }
+  // Raises v to a whole price at which it keeps rc >= 0 on its residual half-edges; it has not moved.
+  void raise_whole(NodeId v, Price price) {
+    node_[v].price = price;
+    furthest_ = std::max(furthest_, price < 0 ? -price : price);
+    forget_current(v);
+    note_repriced(v);
+  }
+  bool has_moved(NodeId v) const { return (flags_[v] & kMoved) != 0; }
   // Makes the moved prices whole. Done: no node counts as moved any more. Not done, or stopped:
   // nothing has changed. `is_exact`: rc >= -1 holds.
   RefineResult round_to_whole(bool is_exact, CancellationChecker& checker, Stats& stats) {
@@ -517,7 +536,7 @@ class LocalScaling {
     const NodeId n = graph_.num_nodes();
     queue_.resize(n);
     seen_.resize(n, 0);
-    give_up_at_ = scans_from(stats);
+    is_tried_.resize(n, 0);
     if (!is_phase_unfinished_ || changed_ || all_changed_) {
       eps_.begin_at(first_shift(largest_cost));
       prices_.set_shift(eps_.shift());
@@ -525,10 +544,15 @@ class LocalScaling {
     if (const Status status = restore_eps_optimality(cancellation_only_checker, stats);
         status != Status::kOptimal)
       return {status};
+    give_up_at_ = scans_from(stats);
     changed_ = false;
     graph_.drop_balanced();
     if (settings_.task_removal) {
       cancel_deficits(stats);
+      graph_.drop_balanced();
+    }
+    if (!is_phase_unfinished_) {
+      follow_tight_arcs(stats);
       graph_.drop_balanced();
     }
     for (bool succeeded = is_phase_unfinished_;; succeeded = false) {
@@ -571,6 +595,7 @@ class LocalScaling {
   static constexpr std::int64_t kFewScans = 4096;
   // share of the graph that discharging deficits may scan
   static constexpr std::int64_t kReversedShare = 16;
+  static constexpr int kMaxLevels = 4;  // of aggregators before machines
   static constexpr std::int64_t kMaxDrained = 64, kMaxDrainedMore = 4096;
 
   // The value of stats.scanned after as many scans as a pass over the graph takes.
@@ -586,15 +611,68 @@ class LocalScaling {
     return std::max({0, unit_shift - kFinerThanUnit, max_shift - kMaxFirstShiftBelow});
   }
 
+  // The price of a node from which this half-edge is the cheapest way.
+  Price edge_end(const typename Graph::HalfEdge& edge) const {
+    return edge.cost * prices_.scale() + prices_.node(edge.to).price;
+  }
   void price_new(NodeId v) {
     Price least = kInfinity;
     for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
       const auto& edge = graph_.edges[e];
-      if (edge.residual > 0)
-        least = std::min(least, edge.cost * prices_.scale() + prices_.node(edge.to).price);
+      if (edge.residual > 0) least = std::min(least, edge_end(edge));
     }
     prices_.touch(v);
     prices_.node(v).price = least == kInfinity ? 0 : least;
+  }
+
+  // Raises nodes through which nothing flows to what their cheapest arc out costs: tails of changed
+  // arcs, then the aggregators to which arcs of new nodes lead. So if time makes all placements dearer, the
+  // entrance of each machine and the aggregators before them follow at once, and no discharge has
+  // to try and relabel them one by one.
+  void raise_idle_nodes(Stats& stats) {
+    for (NodeId v : new_nodes_) mark_seen(v);  // priced below
+    for (ArcId arc : changed_arcs_) {
+      const std::uint32_t there = graph_.position[arc];
+      if (there == kNone || graph_.edges[there].residual == 0) continue;
+      const NodeId tail = graph_.edges[graph_.edges[there].partner].to;
+      if (seen_[tail] != 0 ||
+          prices_.reduced_cost(graph_.edges[there], prices_.node(tail).price) <= 0)
+        continue;
+      mark_seen(tail);
+      raise_if_idle(tail, stats);
+    }
+    const bool any = seen_nodes_.size() > new_nodes_.size();
+    for (NodeId v : new_nodes_) {
+      if (any) raise_beyond(v, kMaxLevels, stats);
+    }
+    forget_seen();
+  }
+
+  // The heads of v's arcs that have several arcs out themselves, after those beyond them.
+  void raise_beyond(NodeId v, int levels, Stats& stats) {
+    for (std::uint32_t e = graph_.begin(v); e < graph_.middle(v); ++e) {
+      const NodeId head = graph_.edges[e].to;
+      if (seen_[head] != 0 || graph_.middle(head) - graph_.begin(head) < 2) continue;
+      mark_seen(head);
+      if (levels > 1) raise_beyond(head, levels - 1, stats);
+      raise_if_idle(head, stats);
+    }
+    stats.scanned += graph_.middle(v) - graph_.begin(v);
+  }
+
+  // As nothing flows into the node, its residual half-edges are among its forward ones.
+  void raise_if_idle(NodeId v, Stats& stats) {
+    std::int64_t out = 0;
+    Price least = kInfinity;
+    for (std::uint32_t e = graph_.begin(v); e < graph_.middle(v); ++e) {
+      const auto& edge = graph_.edges[e];
+      if (graph_.has_reverse_residual(e)) out += graph_.edges[edge.partner].residual;
+      if (edge.residual > 0) least = std::min(least, edge_end(edge));
+    }
+    stats.scanned += graph_.middle(v) - graph_.begin(v);
+    const std::int64_t in = graph_.excess[v] - network_.supply[v] + out;
+    if (in != 0 || least == kInfinity || prices_.has_moved(v)) return;
+    if (least > prices_.node(v).price) prices_.raise_whole(v, least);
   }
 
   void saturate_if_admissible(NodeId u, std::uint32_t e, Stats& stats) {
@@ -616,6 +694,7 @@ class LocalScaling {
   }
 
   Status restore_eps_optimality(CancellationChecker& checker, Stats& stats) {
+    if (!is_phase_unfinished_) raise_idle_nodes(stats);
     // twice, because the cheapest path of a new node may lead over another one
     for (int round = 0; round < 2; ++round) {
       for (NodeId v : new_nodes_) price_new(v);
@@ -668,18 +747,22 @@ class LocalScaling {
         ++stats.augmentations;
       }
     }
+    forget_seen();
+    stats.scanned += steps_before - steps;
+  }
+
+  void mark_seen(NodeId v) {
+    seen_[v] = 1;
+    seen_nodes_.push_back(v);
+  }
+  void forget_seen() {
     for (NodeId v : seen_nodes_) seen_[v] = 0;
     seen_nodes_.clear();
-    stats.scanned += steps_before - steps;
   }
 
   // Finds a path to a node with excess or a sink, in `path_`. A node from which the search turned
   // back leads to none and stays marked.
   bool find_flow_path(NodeId v, std::int64_t& steps) {
-    const auto mark_seen = [this](NodeId u) {
-      seen_[u] = 1;
-      seen_nodes_.push_back(u);
-    };
     path_.clear();
     mark_seen(v);
     NodeId tip = v;
@@ -705,6 +788,69 @@ class LocalScaling {
       e = graph_.begin(tip);
     }
     return false;
+  }
+
+  // Sends excesses to deficits along tight forward half-edges, depth first, each half-edge being
+  // tried once. That leaves rc >= 0 everywhere. Most new sources end here: their price is that of
+  // their cheapest path, and a phase would relabel each node of all equally cheap paths.
+  void follow_tight_arcs(Stats& stats) {
+    const std::vector<NodeId> nodes = graph_.unbalanced();
+    for (NodeId v : nodes) {
+      while (graph_.excess[v] > 0 && find_tight_path(v, stats)) {  // bounded: by the excesses
+        const NodeId end = graph_.edges[path_.back()].to;
+        std::int64_t amount = std::min(graph_.excess[v], -graph_.excess[end]);
+        for (std::uint32_t e : path_)
+          amount = std::min<std::int64_t>(amount, graph_.edges[e].residual);
+        for (std::uint32_t e : path_) {
+          seen_[graph_.edges[graph_.edges[e].partner].to] = 0;  // other paths may pass there
+          graph_.push(graph_.edges[graph_.edges[e].partner].to, e, amount);
+        }
+        stats.pushes += static_cast<std::int64_t>(path_.size());
+        ++stats.augmentations;
+      }
+    }
+    for (NodeId v : tried_) {
+      prices_.forget_current(v);
+      is_tried_[v] = 0;
+    }
+    tried_.clear();
+    forget_seen();
+  }
+
+  // As find_flow_path, for half-edges with residual capacity. The current arcs of nodes are where
+  // the searches of this pass have come to.
+  bool find_tight_path(NodeId v, Stats& stats) {
+    path_.clear();
+    NodeId tip = v;
+    visit(tip);
+    while (true) {  // bounded: advances a current arc each time, or turns back from a node
+      std::uint32_t& e = prices_.node(tip).current;
+      const Price price = prices_.node(tip).price;
+      const std::uint32_t before = e, last = graph_.middle(tip);
+      const auto is_usable = [&](const auto& edge) {
+        return edge.residual > 0 && prices_.reduced_cost(edge, price) == 0 && seen_[edge.to] == 0;
+      };
+      while (e < last && !is_usable(graph_.edges[e])) ++e;
+      stats.scanned += e - before + 1;
+      if (e == last) {
+        if (path_.empty()) return false;
+        tip = graph_.edges[graph_.edges[path_.back()].partner].to;
+        path_.pop_back();
+        continue;
+      }
+      path_.push_back(e);
+      tip = graph_.edges[e].to;
+      if (graph_.excess[tip] < 0) return true;
+      visit(tip);
+    }
+  }
+
+  void visit(NodeId v) {
+    mark_seen(v);
+    if (is_tried_[v] != 0) return;
+    is_tried_[v] = 1;
+    tried_.push_back(v);
+    prices_.rewind_current(v);
   }
 
   Phase run_phase(bool succeeded, const Control& control, Stats& stats) {
@@ -768,8 +914,10 @@ class LocalScaling {
   std::vector<ArcId> changed_arcs_;
   std::vector<NodeId> changed_nodes_, new_nodes_;
   std::int64_t give_up_at_ = kInfinity;  // limit of stats.scanned
-  // For cancel_deficits.
-  std::vector<std::uint8_t> seen_;  // per node
+  // of a pass: which nodes it has been at
+  std::vector<std::uint8_t> seen_;
+  std::vector<std::uint8_t> is_tried_;  // whether follow_tight_arcs has set its current arc
+  std::vector<NodeId> tried_;
   std::vector<NodeId> seen_nodes_;
   std::vector<std::uint32_t> path_;
 };

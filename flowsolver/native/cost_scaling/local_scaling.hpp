@@ -12,7 +12,7 @@
 // - raises nodes that nothing flows through to the price of their cheapest arc out, gives new nodes
 //   the price of their cheapest path, and saturates the listed half-edges with rc <
 //   0, so that rc >= -eps holds everywhere, for any eps;
-// - cancels deficits along tight forward half-edges with flow, against a node with excess or a
+// - cancels deficits along forward half-edges with flow and rc >= 0, against a node with excess or a
 //   sink, whose deficit the next new source will fill (efficient task removal,
 //   imbalances.hpp);
 // - sends excesses along tight half-edges as far as that goes;
@@ -693,22 +693,36 @@ class LocalScaling {
     stats.scanned += graph_.end(v) - graph_.begin(v);
   }
 
-  Status restore_eps_optimality(CancellationChecker& checker, Stats& stats) {
-    if (!is_phase_unfinished_) raise_idle_nodes(stats);
-    // twice, because the cheapest path of a new node may lead over another one
-    for (int round = 0; round < 2; ++round) {
-      for (NodeId v : new_nodes_) price_new(v);
-    }
-    new_nodes_.clear();
+  // Except for those at nodes that have been seen.
+  void saturate_changed_arcs(Stats& stats) {
     for (ArcId arc : changed_arcs_) {
       const std::uint32_t there = graph_.position[arc];
       if (there == kNone) continue;
       const NodeId head = graph_.edges[there].to;
       const std::uint32_t back = graph_.edges[there].partner;
-      saturate_if_admissible(graph_.edges[back].to, there, stats);
-      saturate_if_admissible(head, back, stats);
+      const NodeId tail = graph_.edges[back].to;
       ++stats.scanned;
+      if (seen_[tail] != 0 || seen_[head] != 0) continue;
+      saturate_if_admissible(tail, there, stats);
+      saturate_if_admissible(head, back, stats);
     }
+  }
+
+  Status restore_eps_optimality(CancellationChecker& checker, Stats& stats) {
+    if (!is_phase_unfinished_) {
+      // First what left a node goes, so that nothing flows through most aggregators.
+      for (NodeId v : new_nodes_) mark_seen(v);  // not priced yet
+      saturate_changed_arcs(stats);
+      forget_seen();
+      if (settings_.task_removal) cancel_deficits(stats);
+      raise_idle_nodes(stats);
+    }
+    // twice, because the cheapest path of a new node may lead over another one
+    for (int round = 0; round < 2; ++round) {
+      for (NodeId v : new_nodes_) price_new(v);
+    }
+    new_nodes_.clear();
+    saturate_changed_arcs(stats);
     changed_arcs_.clear();
     if (all_changed_) {
       for (NodeId v = 0; v < graph_.num_nodes(); ++v) note_node(v);
@@ -777,7 +791,7 @@ class LocalScaling {
       }
       const auto& edge = graph_.edges[e];
       if (seen_[edge.to] != 0 || !graph_.has_reverse_residual(e) ||
-          prices_.reduced_cost(edge, prices_.node(tip).price) != 0) {
+          prices_.reduced_cost(edge, prices_.node(tip).price) < 0) {
         ++e;
         continue;
       }

@@ -195,8 +195,8 @@ class ScaledPrices {
     for (NodeId v : moved_)
       furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
   }
-  // Raises v to a whole price at which it keeps rc >= 0 on its residual half-edges; it has not moved.
-  void raise_whole(NodeId v, Price price) {
+  // A whole price at which v keeps rc >= 0 on its residual half-edges; it has not moved.
+  void set_whole(NodeId v, Price price) {
     node_[v].price = price;
     furthest_ = std::max(furthest_, price < 0 ? -price : price);
     forget_current(v);
@@ -641,9 +641,9 @@ class LocalScaling {
       mark_seen(tail);
       raise_if_idle(tail, stats);
     }
-    const bool any = seen_nodes_.size() > new_nodes_.size();
-    for (NodeId v : new_nodes_) {
-      if (any) raise_beyond(v, kMaxLevels, stats);
+    if (seen_nodes_.size() > new_nodes_.size()) {
+      for (NodeId v : new_nodes_) raise_beyond(v, kMaxLevels, stats);
+      for (NodeId v : returned_) raise_beyond(v, kMaxLevels, stats);
     }
     forget_seen();
   }
@@ -672,7 +672,7 @@ class LocalScaling {
     stats.scanned += graph_.middle(v) - graph_.begin(v);
     const std::int64_t in = graph_.excess[v] - network_.supply[v] + out;
     if (in != 0 || least == kInfinity || prices_.has_moved(v)) return;
-    if (least > prices_.node(v).price) prices_.raise_whole(v, least);
+    if (least > prices_.node(v).price) prices_.set_whole(v, least);
   }
 
   void saturate_if_admissible(NodeId u, std::uint32_t e, Stats& stats) {
@@ -691,6 +691,48 @@ class LocalScaling {
         saturate_if_admissible(graph_.edges[e].to, graph_.edges[e].partner, stats);
     }
     stats.scanned += graph_.end(v) - graph_.begin(v);
+  }
+
+  // Takes excesses that dearer arcs left behind back to their sources, along tight arcs, so that
+  // nothing flows through the nodes between any more. A source then goes its cheapest way.
+  void return_excesses(Stats& stats) {
+    const std::vector<NodeId> nodes = graph_.unbalanced();
+    for (NodeId v : nodes) {
+      NodeId tip = v;
+      for (int steps = 0; steps < 2 * kMaxLevels && graph_.excess[tip] > 0; ++steps) {
+        if (is_source(tip)) {
+          if (tip != v) returned_.push_back(tip);
+          break;
+        }
+        std::uint32_t e = graph_.middle(tip);
+        while (e < graph_.end(tip) &&
+               (graph_.edges[e].residual == 0 ||
+                prices_.reduced_cost(graph_.edges[e], prices_.node(tip).price) != 0))
+          ++e;
+        stats.scanned += e - graph_.middle(tip) + 1;
+        if (e == graph_.end(tip)) break;
+        const auto& edge = graph_.edges[e];
+        graph_.push(tip, e, std::min<std::int64_t>(graph_.excess[tip], edge.residual));
+        ++stats.pushes;
+        tip = edge.to;
+        graph_.note_unbalanced(tip);
+      }
+    }
+  }
+
+  bool is_source(NodeId v) const {
+    return network_.supply[v] > 0 && graph_.middle(v) == graph_.end(v);
+  }
+
+  // A source from which nothing flows may have any price at which its half-edges keep rc >= 0.
+  void price_source(NodeId v, Stats& stats) {
+    Price least = kInfinity;
+    for (std::uint32_t e = graph_.begin(v); e < graph_.middle(v); ++e) {
+      if (graph_.has_reverse_residual(e)) return;
+      if (graph_.edges[e].residual > 0) least = std::min(least, edge_end(graph_.edges[e]));
+    }
+    stats.scanned += graph_.middle(v) - graph_.begin(v);
+    if (least != kInfinity && !prices_.has_moved(v)) prices_.set_whole(v, least);
   }
 
   // Except for those at nodes that have been seen.
@@ -715,7 +757,10 @@ class LocalScaling {
       saturate_changed_arcs(stats);
       forget_seen();
       if (settings_.task_removal) cancel_deficits(stats);
+      return_excesses(stats);
       raise_idle_nodes(stats);
+      for (NodeId v : returned_) price_source(v, stats);
+      returned_.clear();
     }
     // twice, because the cheapest path of a new node may lead over another one
     for (int round = 0; round < 2; ++round) {
@@ -927,6 +972,7 @@ class LocalScaling {
   bool changed_ = false, all_changed_ = false;
   std::vector<ArcId> changed_arcs_;
   std::vector<NodeId> changed_nodes_, new_nodes_;
+  std::vector<NodeId> returned_;  // sources to which an excess came back
   std::int64_t give_up_at_ = kInfinity;  // limit of stats.scanned
   // of a pass: which nodes it has been at
   std::vector<std::uint8_t> seen_;

@@ -20,9 +20,12 @@ namespace {
 class RacerThreads {
  public:
   RacerThreads(std::size_t racers, WinnerRule winner_rule, const Control& control,
-               const Racer& racer)
+               const Racer& racer, std::span<const std::int64_t> least_operations)
       : outer_(control), winner_rule_(winner_rule), racer_(racer) {
-    for (std::size_t i = 0; i < racers; ++i) runs_.emplace_back(control);
+    for (std::size_t i = 0; i < racers; ++i) {
+      runs_.emplace_back(control);
+      if (!least_operations.empty()) runs_.back().least_operations = least_operations[i];
+    }
     poll_outer(runs_.front());
   }
 
@@ -55,6 +58,7 @@ class RacerThreads {
     std::exception_ptr error;
     Control::Clock::time_point ended{};
     std::int64_t max_useful_operations = kInfinity;
+    std::int64_t least_operations = 0;  // with an answer
   };
 
   // For racers that the caller's thread runs.
@@ -87,6 +91,7 @@ class RacerThreads {
         runs_[i].max_useful_operations =
             std::min(runs_[i].max_useful_operations, i < winner ? operations : operations - 1);
         runs_[i].control.cancel_after_operations(runs_[i].max_useful_operations);
+        if (runs_[i].least_operations > runs_[i].max_useful_operations) runs_[i].control.cancel();
       }
     }
   }
@@ -129,7 +134,11 @@ class RacerThreads {
     for (const RacerRun& run : runs_) counted.push_back(run.stats.operations());
     if (winner_rule_ == WinnerRule::kFewestOperations && is_answer(runs_[leader].status)) {
       const std::int64_t most = counted[leader];
-      for (std::int64_t& operations : counted) operations = std::min(operations, most);
+      for (std::size_t i = 0; i < runs_.size(); ++i) {
+        const bool would_have_counted =
+            runs_[i].status == Status::kCancelled && runs_[i].least_operations > most;
+        counted[i] = would_have_counted ? most : std::min(counted[i], most);
+      }
     }
     return counted;
   }
@@ -149,8 +158,8 @@ class RacerThreads {
 }  // namespace
 
 Outcome run_racers(std::size_t racers, WinnerRule winner_rule, const Control& control,
-                   const Racer& racer) {
-  return RacerThreads(racers, winner_rule, control, racer).run();
+                   const Racer& racer, std::span<const std::int64_t> least_operations) {
+  return RacerThreads(racers, winner_rule, control, racer, least_operations).run();
 }
 
 namespace {
@@ -248,6 +257,12 @@ class RaceEngine final : public WarmStartState {
   Status run(const Control& control, Stats& stats) override {
     store_cut({});
     Outcome outcome;
+    std::vector<std::int64_t> least_operations;
+    for (const Racer& racer : racers_)
+      least_operations.push_back(
+          racer.algorithm->from_scratch && racer.algorithm->counts_every_arc
+              ? static_cast<std::int64_t>(network_.num_arcs())
+              : 0);
     try {
       outcome = run_racers(racers_.size(), winner_rule_, control,
                            [&](std::size_t i, const Control& own, Stats& counted) {
@@ -258,7 +273,8 @@ class RaceEngine final : public WarmStartState {
                                racer.engine.reset();  // its state is undefined
                                throw;
                              }
-                           });
+                           },
+                           least_operations);
     } catch (...) {
       conclude_round({});
       throw;

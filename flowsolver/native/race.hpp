@@ -72,8 +72,12 @@ using Racer = std::function<Status(std::size_t i, const Control& control, Stats&
 // microseconds when the cores are awake and 60 when they are not. Waking waiting threads takes half
 // of that, too small a gain to keep a pool. The race is over when all racers have stopped and freed
 // their memory. If the system gives no thread, the caller's thread runs that racer after its own.
+//
+// `least_operations`: what racer i counts at least if it ends with an answer; empty: nothing is
+// known. A racer that cannot win any more need not count so far before it is stopped. It is
+// reported as having counted what the winner did, as it would have.
 Outcome run_racers(std::size_t racers, WinnerRule winner_rule, const Control& control,
-                   const Racer& racer);
+                   const Racer& racer, std::span<const std::int64_t> least_operations = {});
 
 struct RaceAnswer {
   // the winner's; without an answer, the leader's (Outcome)

@@ -341,6 +341,8 @@ struct Algorithm {
   // defaults; null: it has none.
   std::span<const std::string_view> settings{};
   void (*configure)(const AlgorithmSettings& settings, Algorithm& algorithm) = nullptr;
+  // a solve that ends with an answer has counted each arc as scanned (ArcGraph::build)
+  bool counts_every_arc = false;
   // each round of a changing network is solved without the flow and prices of earlier ones
   bool from_scratch = false;
 

@@ -259,22 +259,22 @@ class RaceEngine final : public WarmStartState {
     Outcome outcome;
     std::vector<std::int64_t> least_operations;
     for (const Racer& racer : racers_)
-      least_operations.push_back(
-          racer.algorithm->from_scratch && racer.algorithm->counts_every_arc
-              ? static_cast<std::int64_t>(network_.num_arcs())
-              : 0);
+      least_operations.push_back(racer.algorithm->from_scratch && racer.algorithm->counts_every_arc
+                                     ? static_cast<std::int64_t>(network_.num_arcs())
+                                     : 0);
     try {
-      outcome = run_racers(racers_.size(), winner_rule_, control,
-                           [&](std::size_t i, const Control& own, Stats& counted) {
-                             Racer& racer = racers_[i];
-                             try {
-                               return run_racer(racer, control, own, counted);
-                             } catch (...) {
-                               racer.engine.reset();  // its state is undefined
-                               throw;
-                             }
-                           },
-                           least_operations);
+      outcome = run_racers(
+          racers_.size(), winner_rule_, control,
+          [&](std::size_t i, const Control& own, Stats& counted) {
+            Racer& racer = racers_[i];
+            try {
+              return run_racer(racer, control, own, counted);
+            } catch (...) {
+              racer.engine.reset();  // its state is undefined
+              throw;
+            }
+          },
+          least_operations);
     } catch (...) {
       conclude_round({});
       throw;

@@ -50,7 +50,7 @@ class AgeingCell:
         return task
 
     def age(self, risen: int, leave: int, come: int) -> None:
-        """Tasks leave; those that came last run, on machines with room; all placements get dearer."""
+        """Tasks leave; those that came last run, where there is room; placements get dearer."""
         self.solver.remove_nodes(self.task[:leave])
         self.on = self.on[leave:]
         self.run(self.came)

@@ -1,5 +1,6 @@
 // What arcs stand for, over random histories of tasks that join and leave while ids are used again,
-// against maps; and arcs that do not exist are refused.
+// against maps; running tasks that the flow moves, against a look at all rows; and arcs that do not
+// exist are refused.
 #include <map>
 #include <vector>
 
@@ -165,6 +166,91 @@ class History {
   int64_t next_ = 0;
 };
 
+// Running tasks that the flow moves, and how many stay, as a look at every row finds them.
+class RunningTasks {
+ public:
+  explicit RunningTasks(uint64_t seed) : draw_(seed) {}
+
+  void round() {
+    come_run_and_end();
+    update();
+    solve();
+    if (draw_(4)) check();
+  }
+
+ private:
+  static constexpr size_t kMachines = 4;
+
+  void come_run_and_end() {
+    const Ids id{next_task_++};
+    const std::vector<int32_t> zero{0};
+    const Ids of{0};
+    table_.offer({id, of, of, zero, of, zero, of, std::vector<int8_t>{0}});
+    for (int64_t task = 0; task < next_task_; ++task) {
+      const Ids one{task};
+      if (table_.rows_of(one)[0] < 0) continue;
+      const auto on = static_cast<int32_t>(draw_(kMachines));
+      if (draw_(3) == 0) table_.run(one, std::vector<int32_t>{on}, one, 0);
+      if (draw_(9) == 0) table_.offer({one, of, of, zero, of, zero, of, std::vector<int8_t>{0}});
+      if (draw_(9) == 0) table_.forget(one);
+    }
+  }
+
+  void update() {
+    const auto changes = table_.begin_update(true);
+    const size_t n = changes.joining.size();
+    const Ids zero(n, 0);
+    const auto entered = table_.enter_groups(changes.joining, zero, 1);
+    table_.name_groups(entered.group, entered.group, entered.group);
+    table_.set_node(changes.joining, zero);
+    arcs_.join({changes.joining, zero, {}, {}, {}, zero, zero, {}, {}});
+    Ids to_wait;
+    for (size_t i = 0; i < n; ++i) to_wait.push_back(next_arc_++);
+    arcs_.name(to_wait);
+    for (size_t i = 0; i < n; ++i) arcs_of_[changes.joining[i]] = {to_wait[i]};
+    Ids rows = changes.started;
+    for (const int64_t row : changes.joining)
+      if (static_cast<TaskState>(table_.state[row]) == TaskState::kRunning) rows.push_back(row);
+    for (const int64_t row : rows) {
+      const Ids one{row}, arc{next_arc_++}, on{table_.machine[row]};
+      arcs_.add_of_tasks(arc, one, on);
+      table_.set_running_arc(one, arc);
+      arcs_of_[row].push_back(arc[0]);
+    }
+    table_.end_update();
+  }
+
+  // Most units stay where they are.
+  void solve() {
+    for (const auto& [row, arcs] : arcs_of_) {
+      if (static_cast<TaskNodeState>(table_.node_state[row]) == TaskNodeState::kNone) continue;
+      const Ids one{row};
+      if (arcs_.next_hop(one)[0] >= 0 && draw_(4)) continue;
+      for (const int64_t arc : arcs) arcs_.take_flow(Ids{arc}, Ids{0}, {});
+      arcs_.take_flow(Ids{arcs[draw_(arcs.size())]}, Ids{1}, {});
+    }
+  }
+
+  void check() {
+    Ids moved, staying(kMachines, 0);
+    for (int64_t row = 0; row < static_cast<int64_t>(table_.rows()); ++row) {
+      if (static_cast<TaskNodeState>(table_.node_state[row]) != TaskNodeState::kRunning) continue;
+      if (arcs_.next_hop(Ids{row})[0] != table_.running_arc[row])
+        moved.push_back(row);
+      else
+        ++staying[static_cast<size_t>(table_.machine[row])];
+    }
+    const auto found = arcs_.running(table_, kMachines);
+    CHECK(found.moved == moved && found.staying == staying);
+  }
+
+  Draws draw_;
+  TaskTable table_{1};
+  FlowArcs arcs_;
+  std::map<int64_t, Ids> arcs_of_;  // by row
+  int64_t next_task_ = 0, next_arc_ = 0;
+};
+
 void arcs_that_do_not_exist_are_refused() {
   FlowArcs arcs;
   const Ids one{0}, two{0, 1}, none, negative{-1};
@@ -198,6 +284,10 @@ void arcs_that_do_not_exist_are_refused() {
 int main() {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     History history(seed);
+    for (int round = 0; round < 40; ++round) history.round();
+  }
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    RunningTasks history(seed);
     for (int round = 0; round < 40; ++round) history.round();
   }
   arcs_that_do_not_exist_are_refused();

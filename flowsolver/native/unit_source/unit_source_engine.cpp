@@ -419,7 +419,10 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
   void implicitly_priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
     sources_.for_each_assigned(v, [&](NodeId source) { nodes.push_back(source); });
   }
-  void fetch_price(NodeId v) const override { __builtin_prefetch(&graph_.nodes[v].price); }
+  void fetch_price(NodeId v) const override {
+    if (sources_.is_source(v)) return sources_.prefetch(v);
+    __builtin_prefetch(&graph_.nodes[v].price);
+  }
   bool is_implicitly_priced(NodeId v) const override { return sources_.is_source(v); }
   // Without those over which sources could come: an aggregator may have one from each task.
   void arcs_bound_by(NodeId v, std::span<const std::uint8_t> risen,
@@ -433,7 +436,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       return;
     }
     this->append_arcs_bound_by(v, risen, arcs);
-    append_assigned(v, risen, arcs);
+    if (risen.empty()) append_assigned(v, arcs);
   }
 
  private:
@@ -566,16 +569,14 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       return;
     }
     this->append_arcs(v, arcs);
-    append_assigned(v, {}, arcs);
+    append_assigned(v, arcs);
     sources_.for_each_incoming(v, [&](std::uint32_t arc) { arcs.push_back(source_arcs[arc].id); });
   }
 
-  // The arcs over which sources are assigned to v, except those of the risen sources.
-  void append_assigned(NodeId v, std::span<const std::uint8_t> risen,
-                       std::vector<ArcId>& arcs) const {
+  // The arcs over which sources are assigned to v.
+  void append_assigned(NodeId v, std::vector<ArcId>& arcs) const {
     sources_.for_each_assigned(v, [&](NodeId source) {
-      if (risen.empty() || risen[source] == 0)
-        arcs.push_back(sources_.source_arcs[sources_.current_arc(source)].id);
+      arcs.push_back(sources_.source_arcs[sources_.current_arc(source)].id);
     });
   }
 
@@ -643,6 +644,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       stats.scanned += node.degree;
       for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
         const auto& edge = graph_.edges[i];
+        if (in_set[edge.to]) continue;  // as it was
         const std::int64_t rc = edge.cost - node.price + graph_.nodes[edge.to].price;
         if (rc < 0 ? edge.residual > 0 : rc > 0 && edge.reverse_residual > 0)
           mark_dirty(edge.id >> 1);

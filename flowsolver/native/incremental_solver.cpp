@@ -391,9 +391,10 @@ Status IncrementalSolver::run_engine() {
   try {
     control_.guarantee_steps(0);
     // In small rounds the engine is worth keeping: its first round is the slowest.
-    const bool compares = change_policy_ != ChangePolicy::kApply && may_start_cold();
+    const bool is_large = change_policy_ != ChangePolicy::kApply && may_start_cold();
     ensure_engine();
     if (engine_ == nullptr) return Status::kCancelled;
+    const bool compares = is_large && !engine_->solves_from_scratch();
     warm_is_optimum_ = false;
     log_.apply(*engine_, net(), network_.node_alive(), network_.arc_alive());
     change_policy_ = ChangePolicy::kApply;

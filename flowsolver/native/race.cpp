@@ -20,9 +20,12 @@ namespace {
 class RacerThreads {
  public:
   RacerThreads(std::size_t racers, WinnerRule winner_rule, const Control& control,
-               const Racer& racer)
+               const Racer& racer, std::span<const std::int64_t> least_operations)
       : outer_(control), winner_rule_(winner_rule), racer_(racer) {
-    for (std::size_t i = 0; i < racers; ++i) runs_.emplace_back(control);
+    for (std::size_t i = 0; i < racers; ++i) {
+      runs_.emplace_back(control);
+      if (!least_operations.empty()) runs_.back().least_operations = least_operations[i];
+    }
     poll_outer(runs_.front());
   }
 
@@ -55,6 +58,7 @@ class RacerThreads {
     std::exception_ptr error;
     Control::Clock::time_point ended{};
     std::int64_t max_useful_operations = kInfinity;
+    std::int64_t least_operations = 0;  // with an answer
   };
 
   // For racers that the caller's thread runs.
@@ -87,6 +91,7 @@ class RacerThreads {
         runs_[i].max_useful_operations =
             std::min(runs_[i].max_useful_operations, i < winner ? operations : operations - 1);
         runs_[i].control.cancel_after_operations(runs_[i].max_useful_operations);
+        if (runs_[i].least_operations > runs_[i].max_useful_operations) runs_[i].control.cancel();
       }
     }
   }
@@ -129,7 +134,11 @@ class RacerThreads {
     for (const RacerRun& run : runs_) counted.push_back(run.stats.operations());
     if (winner_rule_ == WinnerRule::kFewestOperations && is_answer(runs_[leader].status)) {
       const std::int64_t most = counted[leader];
-      for (std::int64_t& operations : counted) operations = std::min(operations, most);
+      for (std::size_t i = 0; i < runs_.size(); ++i) {
+        const bool would_have_counted =
+            runs_[i].status == Status::kCancelled && runs_[i].least_operations > most;
+        counted[i] = would_have_counted ? most : std::min(counted[i], most);
+      }
     }
     return counted;
   }
@@ -149,8 +158,8 @@ class RacerThreads {
 }  // namespace
 
 Outcome run_racers(std::size_t racers, WinnerRule winner_rule, const Control& control,
-                   const Racer& racer) {
-  return RacerThreads(racers, winner_rule, control, racer).run();
+                   const Racer& racer, std::span<const std::int64_t> least_operations) {
+  return RacerThreads(racers, winner_rule, control, racer, least_operations).run();
 }
 
 namespace {
@@ -248,17 +257,24 @@ class RaceEngine final : public WarmStartState {
   Status run(const Control& control, Stats& stats) override {
     store_cut({});
     Outcome outcome;
+    std::vector<std::int64_t> least_operations;
+    for (const Racer& racer : racers_)
+      least_operations.push_back(racer.algorithm->from_scratch && racer.algorithm->counts_every_arc
+                                     ? static_cast<std::int64_t>(network_.num_arcs())
+                                     : 0);
     try {
-      outcome = run_racers(racers_.size(), winner_rule_, control,
-                           [&](std::size_t i, const Control& own, Stats& counted) {
-                             Racer& racer = racers_[i];
-                             try {
-                               return run_racer(racer, control, own, counted);
-                             } catch (...) {
-                               racer.engine.reset();  // its state is undefined
-                               throw;
-                             }
-                           });
+      outcome = run_racers(
+          racers_.size(), winner_rule_, control,
+          [&](std::size_t i, const Control& own, Stats& counted) {
+            Racer& racer = racers_[i];
+            try {
+              return run_racer(racer, control, own, counted);
+            } catch (...) {
+              racer.engine.reset();  // its state is undefined
+              throw;
+            }
+          },
+          least_operations);
     } catch (...) {
       conclude_round({});
       throw;
@@ -294,6 +310,10 @@ class RaceEngine final : public WarmStartState {
                           : WarmStartState::prices_drifted();
   }
 
+  bool solves_from_scratch() const override {
+    return std::any_of(racers_.begin(), racers_.end(),
+                       [](const Racer& racer) { return racer.algorithm->from_scratch; });
+  }
   bool local() const override { return knows_touched_; }
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
     synced_racer_->engine->incident_arcs(nodes, arcs);
@@ -339,13 +359,17 @@ class RaceEngine final : public WarmStartState {
       if (!is_answer(status) && status != Status::kBudget) racer.solution = {};
       return status;
     }
+    const bool is_made_again = racer.outdated;
     if (racer.outdated) racer.engine.reset();
     racer.outdated = false;
     if (racer.engine == nullptr) {
       const Start from = start();
       const std::vector<std::int64_t> price = relative_to_root(from.price, root_);
       const Control cancellation_from_round(round);
-      const Control& making = racer.lost_before_engine ? cancellation_from_round : control;
+      // In a deterministic race, whether there is an engine must not depend on timing.
+      const bool is_needed = winner_rule_ == WinnerRule::kFewestOperations && !is_made_again;
+      const Control& making =
+          racer.lost_before_engine || is_needed ? cancellation_from_round : control;
       racer.engine = racer.algorithm->make_own_engine({network_, alive_, root_, from.flow, price},
                                                       making, stats);
       racer.rebuilt = true;
@@ -387,7 +411,8 @@ class RaceEngine final : public WarmStartState {
   void sync_losers(const Racer& winner, Status status) {
     for (Racer& racer : racers_) {
       if (&racer == &winner || racer.engine == nullptr) continue;
-      if (winner_rule_ == WinnerRule::kFewestOperations) {
+      const bool is_exact = status == Status::kOptimal && racer.engine->adopts_exactly();
+      if (winner_rule_ == WinnerRule::kFewestOperations && !is_exact) {
         racer.outdated = true;
         if (synced_racer_ == &racer) synced_racer_ = nullptr;
       } else if (status == Status::kOptimal) {

@@ -72,8 +72,12 @@ using Racer = std::function<Status(std::size_t i, const Control& control, Stats&
 // microseconds when the cores are awake and 60 when they are not. Waking waiting threads takes half
 // of that, too small a gain to keep a pool. The race is over when all racers have stopped and freed
 // their memory. If the system gives no thread, the caller's thread runs that racer after its own.
+//
+// `least_operations`: what racer i counts at least if it ends with an answer; empty: nothing is
+// known. A racer that cannot win any more need not count so far before it is stopped. It is
+// reported as having counted what the winner did, as it would have.
 Outcome run_racers(std::size_t racers, WinnerRule winner_rule, const Control& control,
-                   const Racer& racer);
+                   const Racer& racer, std::span<const std::int64_t> least_operations = {});
 
 struct RaceAnswer {
   // the winner's; without an answer, the leader's (Outcome)
@@ -111,8 +115,10 @@ struct RaceReport {
 // what it touched is copied into the stored answer: work proportional to the round's. If another
 // racer won the round before, everything is copied: O(n + m). A loser with an engine keeps its
 // state, continues from where it was stopped, and may use the winner's answer (Engine::adopt). In a
-// deterministic race, where it was stopped depends on timing: so its state is dropped, in its own
-// thread of the next round, and it starts again from the winner's answer. At a budget
+// deterministic race, where it was stopped depends on timing: so its state becomes the winner's
+// answer. An engine that cannot tell that this leaves nothing of its own (Engine::adopts_exactly)
+// is made again, in its own thread of the next round. Engines are made to the end in the first
+// round, because a graph that is made later has its arcs in another order. At a budget
 // (Status::kBudget) the leader's state is stored like an answer.
 //
 // Reference. Gog et al., Firmament, OSDI 2016, sections 6.1 and 6.2. In the paper, relaxation runs

@@ -323,6 +323,7 @@ Status WarmStartEngine::run(const Control& control, Stats& stats) {
 namespace {
 
 void configure_cost_scaling(const AlgorithmSettings& settings, Algorithm& algorithm) {
+  algorithm.counts_every_arc = true;
   algorithm.method = [settings](const Network& network, const Start& start,
                                 const Control& control) {
     return solve_cost_scaling(network, start, control, settings);
@@ -334,6 +335,7 @@ void configure_cost_scaling(const AlgorithmSettings& settings, Algorithm& algori
 }
 
 void configure_relaxation(const AlgorithmSettings& settings, Algorithm& algorithm) {
+  algorithm.counts_every_arc = true;
   algorithm.method = [settings](const Network& network, const Start& start,
                                 const Control& control) {
     return solve_relaxation(network, start, control, settings);

@@ -89,6 +89,12 @@ class Engine {
   // Another engine found the optimum of the same network. Its flow and prices may be copied as a
   // start of the next run.
   virtual void adopt(const Engine& winner) = 0;
+  // Whether its state after `adopt` depends on the winner's answer and on the changes so far, but
+  // not on how far its own runs came.
+  virtual bool adopts_exactly() const { return false; }
+  // Whether a run takes no more than about what a solve from scratch would, because it makes one
+  // itself.
+  virtual bool solves_from_scratch() const { return false; }
 
   // The engine is given no capacity, cost or supply beyond this: it is rebuilt instead.
   virtual std::uint64_t value_limit() const = 0;
@@ -158,6 +164,8 @@ class ForwardingEngine : public Engine {
   std::int64_t price(NodeId v) const override { return inner_->price(v); }
   __int128 cost() const override { return inner_->cost(); }
   void adopt(const Engine& winner) override { inner_->adopt(winner); }
+  bool adopts_exactly() const override { return inner_->adopts_exactly(); }
+  bool solves_from_scratch() const override { return inner_->solves_from_scratch(); }
   std::uint64_t value_limit() const override { return inner_->value_limit(); }
   bool prices_drifted() const override { return inner_->prices_drifted(); }
 
@@ -333,6 +341,8 @@ struct Algorithm {
   // defaults; null: it has none.
   std::span<const std::string_view> settings{};
   void (*configure)(const AlgorithmSettings& settings, Algorithm& algorithm) = nullptr;
+  // a solve that ends with an answer has counted each arc as scanned (ArcGraph::build)
+  bool counts_every_arc = false;
   // each round of a changing network is solved without the flow and prices of earlier ones
   bool from_scratch = false;
 

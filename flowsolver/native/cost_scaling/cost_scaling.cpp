@@ -711,7 +711,6 @@ class CostScalingEngine final : public Engine {
         winner.implicitly_priced_by(v, nodes);
       }
       local = prices.assign_some(nodes, [&winner](NodeId v) { return winner.price(v); });
-      for (NodeId v : nodes) scaling_.note_node(v);
     } else {
       for (ArcId arc = 0; arc < network_.num_arcs(); ++arc) adopt_flow(arc, winner);
     }
@@ -719,13 +718,15 @@ class CostScalingEngine final : public Engine {
       std::vector<std::int64_t> price(graph_.num_nodes());
       for (NodeId v = 0; v < graph_.num_nodes(); ++v) price[v] = winner.price(v);
       prices.assign(price, Control());
-      scaling_.note_all();
+    } else {
+      prices.forget_run();
     }
     graph_.drop_balanced();
     begin_round();
     has_answer_ = is_in_sync_ = true;
   }
 
+  bool adopts_exactly() const override { return true; }
   std::uint64_t value_limit() const override { return width_limit<V>(); }
   // a solve over the whole graph starts from prices relative to the root's
   bool prices_drifted() const override { return false; }
@@ -733,6 +734,19 @@ class CostScalingEngine final : public Engine {
   bool local() const override { return true; }
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
     for (NodeId v : nodes) graph_.incident_arcs(v, arcs);
+  }
+  // If nothing flows into the node, no arc into it carries flow.
+  void arcs_bound_by(NodeId v, std::span<const std::uint8_t>,
+                     std::vector<ArcId>& arcs) const override {
+    std::int64_t out = 0;
+    for (std::uint32_t e = graph_.begin(v); e < graph_.middle(v); ++e) {
+      out += graph_.edges[graph_.edges[e].partner].residual;
+      arcs.push_back(graph_.arc(e));
+    }
+    if (graph_.excess[v] - network_.supply[v] + out == 0) return;
+    for (std::uint32_t e = graph_.middle(v); e < graph_.end(v); ++e) {
+      if (graph_.edges[e].residual > 0) arcs.push_back(graph_.arc(e));
+    }
   }
   const std::vector<FlowBefore>& touched_arcs() const override { return graph_.touched_arcs(); }
   const std::vector<NodeId>& repriced_nodes() const override {

@@ -9,11 +9,12 @@
 // nodes need not be known when prices are made whole.
 //
 // Method. A run
-// - gives new nodes the price of their cheapest path, and saturates the listed half-edges with rc <
-//   0, so that rc >= -eps holds everywhere, for any eps;
-// - cancels deficits along tight forward half-edges with flow, against a node with excess or a
-//   sink, whose deficit the next new source will fill (efficient task removal,
-//   imbalances.hpp);
+// - saturates the listed half-edges with rc < 0, so that rc >= -eps holds everywhere, for any eps.
+//   Before those at new nodes: raises nodes that nothing flows through to the price of their
+//   cheapest arc out, and gives new nodes the price of their cheapest path;
+// - cancels deficits along forward half-edges with flow and rc >= 0, against a node with excess or
+//   a sink, whose deficit the next new source will fill (efficient task removal, imbalances.hpp);
+// - sends excesses along tight half-edges as far as that goes;
 // - runs phases as PushRelabel does, for eps = K / 8, then an eighth of it, and so on. A phase
 //   saturates half-edges with rc < 0, at moved nodes only, since there are none elsewhere. It
 //   discharges deficits (ReverseDischarge) until only sinks have any, then active nodes; both visit
@@ -35,7 +36,7 @@
 //
 // References. Goldberg and Tarjan (1990); Gog et al., Firmament, OSDI 2016, sections 5.2, 5.3.2,
 // 6.2. Departures: the paper starts from eps as large as the largest cost change and touches all
-// nodes in each phase.
+// nodes in each phase; idle nodes are priced, and sources follow tight arcs, before any phase.
 #pragma once
 
 #include <algorithm>
@@ -46,282 +47,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cost_scaling/scaled_prices.hpp"
 #include "cost_scaling/scaling_steps.hpp"
 #include "graph/dynamic_graph.hpp"
 #include "solve.hpp"
 
 namespace flowsolver {
-
-// Prices of scaled costs beside a dynamic graph (dynamic_graph.hpp), with a record of which prices
-// moved.
-//
-// Definitions. Costs are multiplied by K, a power of two above the number of nodes; P are prices of
-// scaled costs; rc = K cost - P[tail] + P[head]. A price is whole if K divides it.
-//
-// Invariant. Prices of nodes that have not moved are whole.
-//
-// Method. A phase of cost scaling uses the same interface as that of ScaledGraph, and calls `touch`
-// for every node whose price it is about to change. `round_to_whole` makes the moved prices whole
-// again:
-// - It rounds to the nearest multiple of K, except for the position of the border between down and
-//   up: at r, a residue mod K that no price has, near K / 2. P := K floor((P + K - 1 - r) / K).
-//   Whole prices do not change.
-// - If rc >= -1 on all residual half-edges, rounding gives rc >= 0 whatever r is: P[u] <= P[v] + K
-//   cost + 1, and adding 1 to P[v] + K - 1 - r does not pass a multiple of K.
-// - Otherwise the rounded prices are refined: starting at the moved nodes, prices fall to what
-//   their residual half-edges require, first in first out (refine_prices). The number of half-edges
-//   scanned is limited; beyond the limit, all prices are restored.
-//
-// Complexity. `round_to_whole`: O(half-edges at moved nodes), and at the nodes that are lowered.
-template <class V>
-class ScaledPrices {
- public:
-  using Graph = DynamicGraph<V>;
-  using Price = std::int64_t;
-  using HalfEdge = typename Graph::HalfEdge;
-  using Node = ScaledNode<Price>;
-
-  explicit ScaledPrices(Graph& graph) : graph_(graph) {}
-
-  // Sets whole prices of all nodes. Those that differ from before count as repriced.
-  void assign(std::span<const std::int64_t> price, const Control& control) {
-    const std::size_t n = graph_.num_nodes(), known = node_.size();
-    const int unit_shift_before = unit_shift_;
-    std::vector<std::int64_t> before(known);
-    for (std::size_t v = 0; v < known; ++v) before[v] = node_[v].price >> unit_shift_before;
-    const auto furthest = static_cast<std::int64_t>(largest_magnitude(price));
-    unit_shift_ = std::bit_width(n) + 1;
-    // If prices do not fit with this K, they are only stored.
-    if (furthest > kMaxScaledPrice<Price> >> unit_shift_) unit_shift_ = 0;
-    furthest_ = furthest << unit_shift_;
-    moved_.clear();
-    node_.resize(n);
-    flags_.resize(n, 0);
-    for_each_until_cancelled(n, control, [&](std::size_t v) {
-      node_[v] = {price[v] << unit_shift_, graph_.end(static_cast<NodeId>(v)), Node::kFar};
-      if (v >= known || (flags_[v] & kMoved) != 0 || before[v] != price[v])
-        note_repriced(static_cast<NodeId>(v));
-      flags_[v] &= static_cast<std::uint8_t>(~kMoved);
-    });
-  }
-
-  // Sets the prices price(v) of some nodes; all others' are whole. False if one does not fit; then
-  // call `assign`.
-  template <class PriceOf>
-  bool assign_some(std::span<const NodeId> nodes, const PriceOf& price) {
-    const std::int64_t most = unit_shift_ == 0 ? kInfinity : kMaxScaledPrice<Price> >> unit_shift_;
-    for (NodeId v : nodes) {
-      const std::int64_t whole = price(v);
-      if (whole > most || whole < -most) return false;
-      node_[v].price = whole << unit_shift_;
-      furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
-      flags_[v] &= static_cast<std::uint8_t>(~kMoved);
-      forget_current(v);
-      note_repriced(v);
-    }
-    moved_.clear();
-    return true;
-  }
-
-  // Adds nodes; K grows with their number.
-  void grow() {
-    const NodeId known = static_cast<NodeId>(node_.size()), n = graph_.num_nodes();
-    if (n > known) {
-      flags_.resize(n, 0);
-      node_.resize(n);
-      for (NodeId v = known; v < n; ++v) node_[v] = {0, graph_.end(v), Node::kFar};
-    }
-    if (unit_shift_ == 0 || std::int64_t{n} + 2 < scale()) return;
-    constexpr int kMore = 2;
-    if (furthest_ > kMaxScaledPrice<Price> >> kMore) {  // then fits() is false
-      furthest_ = kInfinity;
-      return;
-    }
-    unit_shift_ += kMore;
-    shift_ += kMore;
-    furthest_ <<= kMore;
-    for (Node& node : node_) node.price *= std::int64_t{1} << kMore;
-  }
-
-  // Whether a phase that starts from these prices stays within 64 bits.
-  bool fits(std::int64_t largest_cost) const {
-    if (unit_shift_ == 0 || furthest_ > kMaxScaledPrice<Price>) return false;
-    const __int128 longest = static_cast<__int128>(largest_cost) << unit_shift_;
-    if (longest > kMaxScaledPrice<Price>) return false;
-    return phase_fits<Price>(furthest_, graph_.num_nodes(), scale(), largest_cost, scale());
-  }
-
-  std::int64_t whole(NodeId v) const { return node_[v].price >> unit_shift_; }
-  int unit_shift() const { return unit_shift_; }
-
-  // The interface for phases.
-  Graph& graph() { return graph_; }
-  const Graph& graph() const { return graph_; }
-  Node& node(NodeId v) { return node_[v]; }
-  const Node& node(NodeId v) const { return node_[v]; }
-  std::uint32_t open(NodeId v) const { return graph_.begin(v); }
-  void set_shift(int shift) { shift_ = shift; }
-  int shift() const { return shift_; }
-  Price eps() const { return Price{1} << shift_; }
-  Price scale() const { return Price{1} << unit_shift_; }
-  Price reduced_cost(const HalfEdge& edge, Price price_here) const {
-    return static_cast<Price>(edge.cost) * scale() - price_here + node_[edge.to].price;
-  }
-  void push(NodeId u, std::uint32_t e, std::int64_t amount) { graph_.push(u, e, amount); }
-  void touch(NodeId v) {
-    if ((flags_[v] & kMoved) != 0) return;
-    flags_[v] |= kMoved;
-    moved_.push_back(v);
-  }
-  static constexpr bool knows_reverse_residual() { return true; }
-  static Status mark_reverse_residual(CancellationChecker&, Stats&) { return Status::kOptimal; }
-  bool has_reverse_residual(std::uint32_t e) const { return graph_.has_reverse_residual(e); }
-
-  // Nodes whose prices may not be whole.
-  const std::vector<NodeId>& moved() const { return moved_; }
-  // Updates the bound of all prices after some moved.
-  void note_range() {
-    for (NodeId v : moved_)
-      furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
-  }
-  // Makes the moved prices whole. Done: no node counts as moved any more. Not done, or stopped:
-  // nothing has changed. `is_exact`: rc >= -1 holds.
-  RefineResult round_to_whole(bool is_exact, CancellationChecker& checker, Stats& stats) {
-    const Price border = free_residue();
-    previous_prices_.clear();
-    for (NodeId v : moved_) {
-      previous_prices_.push_back({v, node_[v].price});
-      node_[v].price = (node_[v].price + scale() - 1 - border) >> unit_shift_ << unit_shift_;
-    }
-    const RefineResult refined =
-        is_exact ? RefineResult{Status::kOptimal, true} : refine(checker, stats);
-    for (NodeId v : lowered_) flags_[v] &= static_cast<std::uint8_t>(~kQueued);
-    lowered_.clear();
-    if (!refined.done) {
-      restore_prices();
-      return refined;
-    }
-    note_range();
-    for (NodeId v : moved_) {
-      flags_[v] &= static_cast<std::uint8_t>(~kMoved);
-      forget_current(v);
-      note_repriced(v);
-    }
-    moved_.clear();
-    return refined;
-  }
-
-  // The node's block has changed or moved. Between phases no half-edge is admissible, so the
-  // current arc is the end of the block, and an aggregator need not be scanned before its first
-  // relabel.
-  void forget_current(NodeId v) { node_[v].current = graph_.end(v); }
-  // The same during a phase, when any half-edge may be admissible.
-  void rewind_current(NodeId v) { node_[v].current = graph_.begin(v); }
-
-  const std::vector<NodeId>& repriced() const { return repriced_; }
-  void begin_round() {
-    for (NodeId v : repriced_) flags_[v] &= static_cast<std::uint8_t>(~kRepriced);
-    repriced_.clear();
-  }
-
- private:
-  static constexpr std::uint8_t kMoved = 1, kRepriced = 2, kQueued = 4;
-  static constexpr std::int64_t kMaxScansFactor = 8;  // times the half-edges at moved nodes
-  // plus kFewScans, plus 1 / kMaxScansShare of all half-edges
-  static constexpr std::int64_t kFewScans = 4096, kMaxScansShare = 16;
-
-  struct PreviousPrice {
-    NodeId node;
-    Price price;
-  };
-
-  void note_repriced(NodeId v) {
-    if ((flags_[v] & kRepriced) != 0) return;
-    flags_[v] |= kRepriced;
-    repriced_.push_back(v);
-  }
-  // The first residue from K / 2 on that no price has; all prices that have not moved have residue
-  // 0.
-  Price free_residue() const {
-    const Price unit = scale();
-    std::vector<std::uint8_t> taken(moved_.size() + 2, 0);
-    const auto take = [&](Price residue) {
-      const auto place = static_cast<std::size_t>((residue - unit / 2) & (unit - 1));
-      if (place < taken.size()) taken[place] = 1;
-    };
-    take(0);
-    for (NodeId v : moved_) take(node_[v].price & (unit - 1));
-    return (unit / 2 + (std::find(taken.begin(), taken.end(), 0) - taken.begin())) & (unit - 1);
-  }
-
-  void lower(NodeId v, Price price) {
-    if ((flags_[v] & kMoved) == 0) {
-      previous_prices_.push_back({v, node_[v].price});
-      touch(v);
-    }
-    node_[v].price = price;
-    if ((flags_[v] & kQueued) != 0) return;
-    flags_[v] |= kQueued;
-    lowered_.push_back(v);
-  }
-
-  RefineResult refine(CancellationChecker& checker, Stats& stats) {
-    const std::size_t rounded = moved_.size();
-    std::int64_t max_scans =
-        kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kMaxScansShare;
-    for (std::size_t k = 0; k < rounded; ++k) {
-      const NodeId v = moved_[k];
-      Price least = node_[v].price;
-      const std::int64_t scanned = graph_.end(v) - graph_.begin(v);
-      for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
-        const HalfEdge& edge = graph_.edges[e];
-        if (edge.residual > 0)
-          least = std::min(least, static_cast<Price>(edge.cost) * scale() + node_[edge.to].price);
-      }
-      stats.scanned += scanned;
-      stats.repaired += least < node_[v].price;
-      stats.refined += least < node_[v].price;
-      max_scans += kMaxScansFactor * scanned;
-      lower(v, least);
-      if (const Status status = checker.step(stats, scanned + 1); status != Status::kOptimal)
-        return {status};
-    }
-    for (std::size_t k = 0; k < lowered_.size(); ++k) {  // grows meanwhile
-      const NodeId v = lowered_[k];
-      flags_[v] &= static_cast<std::uint8_t>(~kQueued);
-      const Price price_v = node_[v].price;
-      const std::int64_t scanned = graph_.end(v) - graph_.begin(v);
-      for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
-        if (!graph_.has_reverse_residual(e)) continue;
-        const HalfEdge& edge = graph_.edges[e];  // v -> u, whose partner is u -> v
-        const Price price = price_v - static_cast<Price>(edge.cost) * scale();
-        if (price >= node_[edge.to].price) continue;
-        lower(edge.to, price);
-        ++stats.repaired;
-        ++stats.refined;
-      }
-      stats.scanned += scanned;
-      if (const Status status = checker.step(stats, scanned + 1); status != Status::kOptimal)
-        return {status};
-      if ((max_scans -= scanned) < 0) return {};
-    }
-    return {Status::kOptimal, true};
-  }
-
-  void restore_prices() {
-    for (const PreviousPrice& before : previous_prices_) node_[before.node].price = before.price;
-  }
-
-  Graph& graph_;
-  int unit_shift_ = 0;  // K = 2^unit_shift_
-  int shift_ = 0;
-  LargeArray<Node> node_;
-  std::vector<std::uint8_t> flags_;  // per node
-  std::vector<NodeId> moved_, repriced_;
-  Price furthest_ = 0;                          // the magnitude of all prices is at most this
-  std::vector<PreviousPrice> previous_prices_;  // during round_to_whole
-  std::vector<NodeId> lowered_;
-};
 
 // Discharges nodes with a deficit: push-relabel in the reverse direction.
 //
@@ -517,7 +248,7 @@ class LocalScaling {
     const NodeId n = graph_.num_nodes();
     queue_.resize(n);
     seen_.resize(n, 0);
-    give_up_at_ = scans_from(stats);
+    is_tried_.resize(n, 0);
     if (!is_phase_unfinished_ || changed_ || all_changed_) {
       eps_.begin_at(first_shift(largest_cost));
       prices_.set_shift(eps_.shift());
@@ -525,10 +256,15 @@ class LocalScaling {
     if (const Status status = restore_eps_optimality(cancellation_only_checker, stats);
         status != Status::kOptimal)
       return {status};
+    give_up_at_ = scans_from(stats);
     changed_ = false;
     graph_.drop_balanced();
     if (settings_.task_removal) {
       cancel_deficits(stats);
+      graph_.drop_balanced();
+    }
+    if (!is_phase_unfinished_) {
+      follow_tight_arcs(stats);
       graph_.drop_balanced();
     }
     for (bool succeeded = is_phase_unfinished_;; succeeded = false) {
@@ -571,6 +307,7 @@ class LocalScaling {
   static constexpr std::int64_t kFewScans = 4096;
   // share of the graph that discharging deficits may scan
   static constexpr std::int64_t kReversedShare = 16;
+  static constexpr int kMaxLevels = 4;  // of aggregators before machines
   static constexpr std::int64_t kMaxDrained = 64, kMaxDrainedMore = 4096;
 
   // The value of stats.scanned after as many scans as a pass over the graph takes.
@@ -586,15 +323,68 @@ class LocalScaling {
     return std::max({0, unit_shift - kFinerThanUnit, max_shift - kMaxFirstShiftBelow});
   }
 
+  // The price of a node from which this half-edge is the cheapest way.
+  Price edge_end(const typename Graph::HalfEdge& edge) const {
+    return edge.cost * prices_.scale() + prices_.node(edge.to).price;
+  }
   void price_new(NodeId v) {
     Price least = kInfinity;
     for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
       const auto& edge = graph_.edges[e];
-      if (edge.residual > 0)
-        least = std::min(least, edge.cost * prices_.scale() + prices_.node(edge.to).price);
+      if (edge.residual > 0) least = std::min(least, edge_end(edge));
     }
     prices_.touch(v);
     prices_.node(v).price = least == kInfinity ? 0 : least;
+  }
+
+  // Raises nodes through which nothing flows to what their cheapest arc out costs: tails of changed
+  // arcs, then the aggregators to which arcs of new nodes lead. So if time makes all placements
+  // dearer, the entrance of each machine and the aggregators before them follow at once, and no
+  // discharge has to try and relabel them one by one.
+  void raise_idle_nodes(Stats& stats) {
+    for (NodeId v : new_nodes_) mark_seen(v);  // priced below
+    for (ArcId arc : changed_arcs_) {
+      const std::uint32_t there = graph_.position[arc];
+      if (there == kNone || graph_.edges[there].residual == 0) continue;
+      const NodeId tail = graph_.edges[graph_.edges[there].partner].to;
+      if (seen_[tail] != 0 ||
+          prices_.reduced_cost(graph_.edges[there], prices_.node(tail).price) <= 0)
+        continue;
+      mark_seen(tail);
+      raise_if_idle(tail, stats);
+    }
+    if (seen_nodes_.size() > new_nodes_.size()) {
+      for (NodeId v : new_nodes_) raise_beyond(v, kMaxLevels, stats);
+      for (NodeId v : returned_) raise_beyond(v, kMaxLevels, stats);
+    }
+    forget_seen();
+  }
+
+  // The heads of v's arcs that have several arcs out themselves, after those beyond them.
+  void raise_beyond(NodeId v, int levels, Stats& stats) {
+    for (std::uint32_t e = graph_.begin(v); e < graph_.middle(v); ++e) {
+      const NodeId head = graph_.edges[e].to;
+      if (seen_[head] != 0 || graph_.middle(head) - graph_.begin(head) < 2) continue;
+      mark_seen(head);
+      if (levels > 1) raise_beyond(head, levels - 1, stats);
+      raise_if_idle(head, stats);
+    }
+    stats.scanned += graph_.middle(v) - graph_.begin(v);
+  }
+
+  // As nothing flows into the node, its residual half-edges are among its forward ones.
+  void raise_if_idle(NodeId v, Stats& stats) {
+    std::int64_t out = 0;
+    Price least = kInfinity;
+    for (std::uint32_t e = graph_.begin(v); e < graph_.middle(v); ++e) {
+      const auto& edge = graph_.edges[e];
+      if (graph_.has_reverse_residual(e)) out += graph_.edges[edge.partner].residual;
+      if (edge.residual > 0) least = std::min(least, edge_end(edge));
+    }
+    stats.scanned += graph_.middle(v) - graph_.begin(v);
+    const std::int64_t in = graph_.excess[v] - network_.supply[v] + out;
+    if (in != 0 || least == kInfinity || prices_.has_moved(v)) return;
+    if (least > prices_.node(v).price) prices_.set_whole(v, least);
   }
 
   void saturate_if_admissible(NodeId u, std::uint32_t e, Stats& stats) {
@@ -615,21 +405,81 @@ class LocalScaling {
     stats.scanned += graph_.end(v) - graph_.begin(v);
   }
 
-  Status restore_eps_optimality(CancellationChecker& checker, Stats& stats) {
-    // twice, because the cheapest path of a new node may lead over another one
-    for (int round = 0; round < 2; ++round) {
-      for (NodeId v : new_nodes_) price_new(v);
+  // Takes excesses that dearer arcs left behind back to their sources, along tight arcs, so that
+  // nothing flows through the nodes between any more. A source then goes its cheapest way.
+  void return_excesses(Stats& stats) {
+    const std::vector<NodeId> nodes = graph_.unbalanced();
+    for (NodeId v : nodes) {
+      NodeId tip = v;
+      for (int steps = 0; steps < 2 * kMaxLevels && graph_.excess[tip] > 0; ++steps) {
+        if (is_source(tip)) {
+          if (tip != v) returned_.push_back(tip);
+          break;
+        }
+        std::uint32_t e = graph_.middle(tip);
+        while (e < graph_.end(tip) &&
+               (graph_.edges[e].residual == 0 ||
+                prices_.reduced_cost(graph_.edges[e], prices_.node(tip).price) != 0))
+          ++e;
+        stats.scanned += e - graph_.middle(tip) + 1;
+        if (e == graph_.end(tip)) break;
+        const auto& edge = graph_.edges[e];
+        graph_.push(tip, e, std::min<std::int64_t>(graph_.excess[tip], edge.residual));
+        ++stats.pushes;
+        tip = edge.to;
+        graph_.note_unbalanced(tip);
+      }
     }
-    new_nodes_.clear();
+  }
+
+  bool is_source(NodeId v) const {
+    return network_.supply[v] > 0 && graph_.middle(v) == graph_.end(v);
+  }
+
+  // A source from which nothing flows may have any price at which its half-edges keep rc >= 0.
+  void price_source(NodeId v, Stats& stats) {
+    Price least = kInfinity;
+    for (std::uint32_t e = graph_.begin(v); e < graph_.middle(v); ++e) {
+      if (graph_.has_reverse_residual(e)) return;
+      if (graph_.edges[e].residual > 0) least = std::min(least, edge_end(graph_.edges[e]));
+    }
+    stats.scanned += graph_.middle(v) - graph_.begin(v);
+    if (least != kInfinity && !prices_.has_moved(v)) prices_.set_whole(v, least);
+  }
+
+  // Except for those at nodes that have been seen.
+  void saturate_changed_arcs(Stats& stats) {
     for (ArcId arc : changed_arcs_) {
       const std::uint32_t there = graph_.position[arc];
       if (there == kNone) continue;
       const NodeId head = graph_.edges[there].to;
       const std::uint32_t back = graph_.edges[there].partner;
-      saturate_if_admissible(graph_.edges[back].to, there, stats);
-      saturate_if_admissible(head, back, stats);
+      const NodeId tail = graph_.edges[back].to;
       ++stats.scanned;
+      if (seen_[tail] != 0 || seen_[head] != 0) continue;
+      saturate_if_admissible(tail, there, stats);
+      saturate_if_admissible(head, back, stats);
     }
+  }
+
+  Status restore_eps_optimality(CancellationChecker& checker, Stats& stats) {
+    if (!is_phase_unfinished_) {
+      // First what left a node goes, so that nothing flows through most aggregators.
+      for (NodeId v : new_nodes_) mark_seen(v);  // not priced yet
+      saturate_changed_arcs(stats);
+      forget_seen();
+      if (settings_.task_removal) cancel_deficits(stats);
+      return_excesses(stats);
+      raise_idle_nodes(stats);
+      for (NodeId v : returned_) price_source(v, stats);
+      returned_.clear();
+    }
+    // twice, because the cheapest path of a new node may lead over another one
+    for (int round = 0; round < 2; ++round) {
+      for (NodeId v : new_nodes_) price_new(v);
+    }
+    new_nodes_.clear();
+    saturate_changed_arcs(stats);
     changed_arcs_.clear();
     if (all_changed_) {
       for (NodeId v = 0; v < graph_.num_nodes(); ++v) note_node(v);
@@ -668,18 +518,22 @@ class LocalScaling {
         ++stats.augmentations;
       }
     }
+    forget_seen();
+    stats.scanned += steps_before - steps;
+  }
+
+  void mark_seen(NodeId v) {
+    seen_[v] = 1;
+    seen_nodes_.push_back(v);
+  }
+  void forget_seen() {
     for (NodeId v : seen_nodes_) seen_[v] = 0;
     seen_nodes_.clear();
-    stats.scanned += steps_before - steps;
   }
 
   // Finds a path to a node with excess or a sink, in `path_`. A node from which the search turned
   // back leads to none and stays marked.
   bool find_flow_path(NodeId v, std::int64_t& steps) {
-    const auto mark_seen = [this](NodeId u) {
-      seen_[u] = 1;
-      seen_nodes_.push_back(u);
-    };
     path_.clear();
     mark_seen(v);
     NodeId tip = v;
@@ -694,7 +548,7 @@ class LocalScaling {
       }
       const auto& edge = graph_.edges[e];
       if (seen_[edge.to] != 0 || !graph_.has_reverse_residual(e) ||
-          prices_.reduced_cost(edge, prices_.node(tip).price) != 0) {
+          prices_.reduced_cost(edge, prices_.node(tip).price) < 0) {
         ++e;
         continue;
       }
@@ -705,6 +559,69 @@ class LocalScaling {
       e = graph_.begin(tip);
     }
     return false;
+  }
+
+  // Sends excesses to deficits along tight forward half-edges, depth first, each half-edge being
+  // tried once. That leaves rc >= 0 everywhere. Most new sources end here: their price is that of
+  // their cheapest path, and a phase would relabel each node of all equally cheap paths.
+  void follow_tight_arcs(Stats& stats) {
+    const std::vector<NodeId> nodes = graph_.unbalanced();
+    for (NodeId v : nodes) {
+      while (graph_.excess[v] > 0 && find_tight_path(v, stats)) {  // bounded: by the excesses
+        const NodeId end = graph_.edges[path_.back()].to;
+        std::int64_t amount = std::min(graph_.excess[v], -graph_.excess[end]);
+        for (std::uint32_t e : path_)
+          amount = std::min<std::int64_t>(amount, graph_.edges[e].residual);
+        for (std::uint32_t e : path_) {
+          seen_[graph_.edges[graph_.edges[e].partner].to] = 0;  // other paths may pass there
+          graph_.push(graph_.edges[graph_.edges[e].partner].to, e, amount);
+        }
+        stats.pushes += static_cast<std::int64_t>(path_.size());
+        ++stats.augmentations;
+      }
+    }
+    for (NodeId v : tried_) {
+      prices_.forget_current(v);
+      is_tried_[v] = 0;
+    }
+    tried_.clear();
+    forget_seen();
+  }
+
+  // As find_flow_path, for half-edges with residual capacity. The current arcs of nodes are where
+  // the searches of this pass have come to.
+  bool find_tight_path(NodeId v, Stats& stats) {
+    path_.clear();
+    NodeId tip = v;
+    visit(tip);
+    while (true) {  // bounded: advances a current arc each time, or turns back from a node
+      std::uint32_t& e = prices_.node(tip).current;
+      const Price price = prices_.node(tip).price;
+      const std::uint32_t before = e, last = graph_.middle(tip);
+      const auto is_usable = [&](const auto& edge) {
+        return edge.residual > 0 && prices_.reduced_cost(edge, price) == 0 && seen_[edge.to] == 0;
+      };
+      while (e < last && !is_usable(graph_.edges[e])) ++e;
+      stats.scanned += e - before + 1;
+      if (e == last) {
+        if (path_.empty()) return false;
+        tip = graph_.edges[graph_.edges[path_.back()].partner].to;
+        path_.pop_back();
+        continue;
+      }
+      path_.push_back(e);
+      tip = graph_.edges[e].to;
+      if (graph_.excess[tip] < 0) return true;
+      visit(tip);
+    }
+  }
+
+  void visit(NodeId v) {
+    mark_seen(v);
+    if (is_tried_[v] != 0) return;
+    is_tried_[v] = 1;
+    tried_.push_back(v);
+    prices_.rewind_current(v);
   }
 
   Phase run_phase(bool succeeded, const Control& control, Stats& stats) {
@@ -767,9 +684,12 @@ class LocalScaling {
   bool changed_ = false, all_changed_ = false;
   std::vector<ArcId> changed_arcs_;
   std::vector<NodeId> changed_nodes_, new_nodes_;
+  std::vector<NodeId> returned_;         // sources to which an excess came back
   std::int64_t give_up_at_ = kInfinity;  // limit of stats.scanned
-  // For cancel_deficits.
-  std::vector<std::uint8_t> seen_;  // per node
+  // of a pass: which nodes it has been at
+  std::vector<std::uint8_t> seen_;
+  std::vector<std::uint8_t> is_tried_;  // whether follow_tight_arcs has set its current arc
+  std::vector<NodeId> tried_;
   std::vector<NodeId> seen_nodes_;
   std::vector<std::uint32_t> path_;
 };

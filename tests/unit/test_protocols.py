@@ -107,7 +107,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_protocols_of_packages_stand_beside_ours_in_order(whole: Any) -> None:
-    assert registry.kinds() == ("broken", "locking", "optimistic")
+    assert registry.kinds() == ("broken", "locking", "optimistic", "probing")
     assert registry.get("optimistic").kind == "optimistic"
     assert [event.__name__ for event in whole.events] == ["A", "B"]
     assert whole.parse_options({"tickets": 3}).tickets == 3

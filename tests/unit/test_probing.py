@@ -121,8 +121,8 @@ def mean_response(load: float, jobs: int, **options: Any) -> float:
 
 @pytest.mark.parametrize(("load", "d"), [(0.5, 2), (0.8, 2), (0.8, 3), (0.9, 4)])
 def test_late_binding_joins_the_least_work(load: float, d: int) -> None:
-    """Within 5 %: with 200 machines the limit of many is missed by up to 2 %, and a mean over 36,000
-    jobs by as much."""
+    """Within 5 %: with 200 machines the limit of many is missed by up to 2 %, and the mean of
+    36,000 jobs by as much."""
     measured = mean_response(load, 40_000, probe_ratio=float(d))
     assert measured == pytest.approx(least_work(load, d), rel=0.05)
 

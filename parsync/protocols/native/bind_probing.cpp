@@ -37,14 +37,16 @@ using namespace agora;
 
 namespace {
 
-// Where a task may run, as a function of Python says: called once for tasks that ask for the same.
+// Where a task may run, as an object of Python says: asked once for tasks that ask for the same.
 class PythonTaskMachines final : public TaskMachines {
  public:
-  explicit PythonTaskMachines(nb::object machines_of) : machines_of_(std::move(machines_of)) {}
+  explicit PythonTaskMachines(nb::object machines) : machines_(std::move(machines)) {}
 
-  Found of(int64_t task) override {
-    const nb::object found = machines_of_(task);
-    return {values(found[0]), values(found[1])};
+  std::vector<int32_t> allowed(int64_t task) override {
+    return values(machines_.attr("allowed")(task));
+  }
+  std::vector<int32_t> preferred(int64_t task) override {
+    return values(machines_.attr("preferred")(task));
   }
 
  private:
@@ -53,19 +55,20 @@ class PythonTaskMachines final : public TaskMachines {
     return {column.begin(), column.end()};
   }
 
-  const nb::object machines_of_;
+  const nb::object machines_;
 };
 
 class BoundProbingAgent final : public BoundParticipant {
  public:
   BoundProbingAgent(const nb::object& records, const nb::object& settings, BoundAgentLog& log,
                     BoundSortingOut& sorting_out, const BoundDecisionClock& clock,
-                    nb::object machines_of)
+                    nb::object machines)
       : BoundParticipant(records),
-        machines_(std::move(machines_of)),
+        machines_(std::move(machines)),
         job_(column<int64_t>(settings, "job")),
         preference_(column<int32_t>(settings, "preference")),
         task_class_(column<int8_t>(settings, "task_class")),
+        is_constraint_(column<bool>(settings, "is_constraint")),
         agent_(settings_of(settings, clock), {log.log, sorting_out.sorting_out, machines_,
                                               nb::cast<Measurements&>(records).rows("probes")}) {}
 
@@ -102,6 +105,7 @@ class BoundProbingAgent final : public BoundParticipant {
     made.job = job_.span();
     made.preference = preference_.span();
     made.task_class = task_class_.span();
+    made.is_constraint = is_constraint_.span();
     made.request = BoundValue<SharedTable<int64_t>>::from(settings.attr("request"), "request");
     return made;
   }
@@ -110,6 +114,7 @@ class BoundProbingAgent final : public BoundParticipant {
   const SharedColumn<int64_t> job_;
   const SharedColumn<int32_t> preference_;
   const SharedColumn<int8_t> task_class_;
+  const SharedColumn<bool> is_constraint_;
   ProbingAgent agent_;
 };
 
@@ -134,7 +139,7 @@ void bind_probing(nb::module_& module) {
       .def(nb::init<const nb::object&, const nb::object&, BoundAgentLog&, BoundSortingOut&,
                     const BoundDecisionClock&, nb::object>(),
            nb::arg("records"), nb::arg("settings"), nb::arg("log"), nb::arg("sorting_out"),
-           nb::arg("clock"), nb::arg("machines_of"), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>())
+           nb::arg("clock"), nb::arg("machines"), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>())
       .def(
           "decide",
           [](BoundProbingAgent& self, int64_t decision, int64_t now_us) {

@@ -156,7 +156,8 @@ bool ProbingAgent::alike(int64_t one, int64_t other) const {
   const auto a = static_cast<size_t>(one), b = static_cast<size_t>(other);
   const size_t width = settings_.request.width();
   return settings_.job[a] == settings_.job[b] &&
-         settings_.preference[a] == settings_.preference[b] &&
+         set_of(one, settings_.preferred_permille > 0) ==
+             set_of(other, settings_.preferred_permille > 0) &&
          std::equal(settings_.request.row(a), settings_.request.row(a) + width,
                     settings_.request.row(b));
 }
@@ -266,39 +267,40 @@ void ProbingAgent::send_probes(int64_t now_us, Effects& effects) {
 }
 
 void ProbingAgent::draw(int64_t like, size_t count, std::vector<int32_t>& drawn) {
-  Draws& from = draws_of(like);
   size_t preferred = 0;
-  if (settings_.preferred_permille > 0 && from.preferred.size() > 0) {
-    const auto share = static_cast<size_t>(settings_.preferred_permille);
-    preferred = (count * share + 500) / 1000;
-    if (!settings_.replace) preferred = std::min(preferred, from.preferred.size());
-    from.preferred.draw(stream_, preferred, settings_.replace, drawn);
+  if (settings_.preferred_permille > 0 && settings_.preference[static_cast<size_t>(like)] > 0) {
+    MachineDraw& from = draws_of(like, true);
+    preferred = (count * static_cast<size_t>(settings_.preferred_permille) + 500) / 1000;
+    if (!settings_.replace || from.size() == 0) preferred = std::min(preferred, from.size());
+    if (preferred > 0) from.draw(stream_, preferred, settings_.replace, drawn);
   }
-  from.machines.draw(stream_, count - preferred, settings_.replace, drawn);
+  draws_of(like, false).draw(stream_, count - preferred, settings_.replace, drawn);
 }
 
-ProbingAgent::Draws& ProbingAgent::draws_of(int64_t task) {
-  const auto row = static_cast<size_t>(task);
+// The preference set of a task, 0 if it does not matter for where the task may run or is probed.
+int32_t ProbingAgent::set_of(int64_t task, bool preferred) const {
+  const int32_t set = settings_.preference[static_cast<size_t>(task)];
+  return preferred || settings_.is_constraint[static_cast<size_t>(set)] ? set : 0;
+}
+
+MachineDraw& ProbingAgent::draws_of(int64_t task, bool preferred) {
+  Draws& draws = preferred ? preferred_ : allowed_;
   const size_t width = settings_.request.width();
-  const int64_t* const request = settings_.request.row(row);
-  if (like_drawn_ >= 0) {
-    const auto last = static_cast<size_t>(like_drawn_);
-    if (settings_.preference[last] == settings_.preference[row] &&
-        std::equal(request, request + width, settings_.request.row(last)))
-      return *last_draws_;
-  }
+  const int64_t* const request = settings_.request.row(static_cast<size_t>(task));
+  const int32_t set = set_of(task, preferred);
+  if (draws.last && set == set_of(draws.last_task, preferred) &&
+      std::equal(request, request + width,
+                 settings_.request.row(static_cast<size_t>(draws.last_task))))
+    return *draws.last;
   std::vector<int64_t> key(request, request + width);
-  key.push_back(settings_.preference[row]);
-  auto found = draws_.find(key);
-  if (found == draws_.end()) {
-    TaskMachines::Found machines = parts_.machines.of(task);
-    found = draws_
-                .emplace(std::move(key), Draws{MachineDraw(std::move(machines.machines)),
-                                               MachineDraw(std::move(machines.preferred))})
-                .first;
+  key.push_back(set);
+  auto found = draws.by_key.find(key);
+  if (found == draws.by_key.end()) {
+    MachineDraw made(preferred ? parts_.machines.preferred(task) : parts_.machines.allowed(task));
+    found = draws.by_key.emplace(std::move(key), std::move(made)).first;
   }
-  like_drawn_ = task;
-  last_draws_ = &found->second;
+  draws.last_task = task;
+  draws.last = &found->second;
   return found->second;
 }
 

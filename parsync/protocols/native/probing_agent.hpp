@@ -58,11 +58,10 @@ class MachineDraw {
 class TaskMachines {
  public:
   virtual ~TaskMachines() = default;
-  struct Found {
-    std::vector<int32_t> machines;   // that hold it when empty, and that its constraint allows
-    std::vector<int32_t> preferred;  // those of them that it prefers
-  };
-  virtual Found of(int64_t task) = 0;
+  // The machines that hold the task when empty and that its constraint allows.
+  virtual std::vector<int32_t> allowed(int64_t task) = 0;
+  // Those of them that it prefers.
+  virtual std::vector<int32_t> preferred(int64_t task) = 0;
 };
 
 class ProbingAgent final : public Decider {
@@ -85,6 +84,7 @@ class ProbingAgent final : public Decider {
     std::span<const int64_t> job;         // [tasks]
     std::span<const int32_t> preference;  // [tasks]
     std::span<const int8_t> task_class;   // [tasks]
+    std::span<const bool> is_constraint;  // [preference sets]
     SharedTable<int64_t> request;         // [tasks, R]
   };
   // All outlive the agent.
@@ -124,8 +124,11 @@ class ProbingAgent final : public Decider {
     int64_t request;  // kBound: it is bound to its machine
     Waiting task;
   };
+  // Machines for tasks that ask for the same: by request, then preference set.
   struct Draws {
-    MachineDraw machines, preferred;
+    std::map<std::vector<int64_t>, MachineDraw> by_key;
+    int64_t last_task = -1;       // of the last draw,
+    MachineDraw* last = nullptr;  // and where it was from
   };
   // Sums since the last sample.
   struct Counts {
@@ -149,16 +152,15 @@ class ProbingAgent final : public Decider {
   void on_reprobe(int64_t now_us, Effects& effects);
   void on_settled(int64_t now_us, const ClaimsSettled& settled);
   void draw(int64_t like, size_t count, std::vector<int32_t>& drawn);
-  Draws& draws_of(int64_t task);
+  MachineDraw& draws_of(int64_t task, bool preferred);
+  int32_t set_of(int64_t task, bool preferred) const;
   void end_if_done(int64_t request);
   void log_sample(int64_t now_us);
 
   const Settings settings_;
   const Parts parts_;
   Stream stream_;
-  std::map<std::vector<int64_t>, Draws> draws_;  // by request and preference set
-  int64_t like_drawn_ = -1;                      // the task of the last draw,
-  Draws* last_draws_ = nullptr;                  // and where it was from
+  Draws allowed_, preferred_;
   int64_t epoch_ = 0;
   int64_t queued_ = 0;
   int64_t decisions_ = 0;

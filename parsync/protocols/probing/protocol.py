@@ -6,7 +6,7 @@ they do upon each message). Here they are put together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 
 import numpy as np
@@ -54,7 +54,7 @@ class ProbingAgent(_native.ProbingAgent):
             self._log,
             SortingOut(environment, self._log),
             clock,
-            machines_of(shared),
+            TaskMachines(shared),
         )
 
     @property
@@ -96,28 +96,43 @@ def _settings(environment: AgentEnvironment, options: ProbingOptions) -> SimpleN
         job=np.ascontiguousarray(table.job, np.int64),
         preference=np.ascontiguousarray(table.preference, np.int32),
         task_class=np.ascontiguousarray(table.task_class, np.int8),
+        is_constraint=shared.catalog.elsewhere_cost == NOWHERE_ELSE,
         request=np.ascontiguousarray(table.request, np.int64),
     )
 
 
-def machines_of(shared: Environment) -> Callable[[int], tuple[Int32, Int32]]:
-    """A function of a task: the machines that hold it when empty and that its constraint allows,
-    and those of them that it prefers, int32[k] each, ascending. Neither depends on what runs."""
-    cell, catalog, table = shared.cell, shared.catalog, shared.table
-    machines = np.arange(cell.machines, dtype=np.int32)
+class TaskMachines:
+    """Where tasks may run, whatever runs there now (TaskMachines in probing_agent.hpp).
 
-    def found(task: int) -> tuple[Int32, Int32]:
-        large_enough = fits(table.request[task][None, :], cell.limit)
-        preference = int(table.preference[task])
-        of_set = slice(*catalog.machine_offsets[preference : preference + 2])
+    Args:
+        shared: What every part of the protocol is given.
+    """
+
+    def __init__(self, shared: Environment) -> None:
+        self._cell, self._catalog, self._table = shared.cell, shared.catalog, shared.table
+
+    def allowed(self, task: int) -> Int32:
+        """The machines that hold a task when empty and that its constraint allows, int32[k],
+        ascending."""
+        catalog, preference = self._catalog, int(self._table.preference[task])
+        if catalog.elsewhere_cost[preference] != NOWHERE_ELSE:
+            return self._large_enough(task, np.arange(self._cell.machines, dtype=np.int32))
         racks = slice(*catalog.rack_offsets[preference : preference + 2])
-        listed = np.isin(machines, catalog.machine[of_set])
-        allowed = large_enough
-        if catalog.elsewhere_cost[preference] == NOWHERE_ELSE:
-            allowed = large_enough & (listed | np.isin(cell.rack, catalog.rack[racks]))
-        return machines[allowed], machines[allowed & listed]
+        in_racks = np.flatnonzero(np.isin(self._cell.rack, catalog.rack[racks]))
+        listed = np.union1d(self._listed(task), in_racks).astype(np.int32)
+        return self._large_enough(task, listed)
 
-    return found
+    def preferred(self, task: int) -> Int32:
+        """Those of them that the task prefers, int32[k], ascending."""
+        return self._large_enough(task, self._listed(task))
+
+    def _listed(self, task: int) -> Int32:
+        preference = int(self._table.preference[task])
+        return self._catalog.machine[slice(*self._catalog.machine_offsets[preference:][:2])]
+
+    def _large_enough(self, task: int, machine: Int32) -> Int32:
+        found: Int32 = machine[fits(self._table.request[task], self._cell.limit[machine])]
+        return found
 
 
 class NodeQueues(_native.NodeQueues):

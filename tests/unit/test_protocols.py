@@ -117,7 +117,7 @@ def test_an_unknown_protocol_is_named_and_the_known_ones_listed() -> None:
     with pytest.raises(
         AgoraError,
         match=r"^unknown protocol 'optimist' \(did you mean 'optimistic'\?\); "
-        r"known: locking, optimistic$",
+        r"known: locking, optimistic, probing$",
     ):
         registry.get("optimist")
 

@@ -60,17 +60,15 @@ class ProbingFigures(Figures):
     probes_sent: Count = quantity(
         "Probes",
         Unit.COUNT,
-        Better.LOWER,
+        Better.NEITHER,
         "Messages to machines that are candidates for a task: reservations, or with `least_queue` "
         "questions for the length of a queue.",
     )
     probes_per_task: Number | None = quantity(
         "Probes per task",
         Unit.PLAIN,
-        Better.LOWER,
+        Better.NEITHER,
         "Probes sent, divided by the tasks given to machines. Late binding only.",
-        headline=True,
-        column_label="Probes",
     )
     empty_answers_per_task: Number | None = quantity(
         "Empty answers per task",

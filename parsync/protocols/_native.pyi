@@ -71,11 +71,11 @@ class TaskRequests(ProbingEvent):
     epoch: int
     sent_us: int
     due_us: int
+    queued_us: int
+    head_us: int
     request: Int64
     probe: Int32
     hold: Int64
-    queued_us: Int64
-    head_us: Int64
 
 @static_frozen
 class TaskAnswers(ProbingEvent):

@@ -41,8 +41,7 @@ NodeQueues::NodeQueues(Settings settings)
     : settings_(std::move(settings)),
       width_(settings_.limit.width()),
       machines_(settings_.limit.rows()),
-      used_(settings_.limit.count()),
-      held_(settings_.limit.count()),
+      taken_(settings_.limit.count()),
       epoch_(settings_.agents),
       asked_(settings_.agents) {
   if (settings_.hop_us < 0) throw std::invalid_argument("hop_us: expected 0 or more");
@@ -221,7 +220,7 @@ void NodeQueues::on_started(const EventPtr& event) {
   for (size_t i = 0; i < started.task.size(); ++i) {
     const size_t machine = machine_row(started.machine[i]);
     const int64_t* const request = settings_.request.row(task_row(started.task[i]));
-    for (size_t r = 0; r < width_; ++r) used_[machine * width_ + r] += request[r];
+    for (size_t r = 0; r < width_; ++r) taken_[machine * width_ + r] += request[r];
     ++machines_[machine].running;
   }
 }
@@ -231,7 +230,7 @@ void NodeQueues::on_ended(int64_t now_us, const EventPtr& event) {
   for (size_t i = 0; i < ended.task.size(); ++i) {
     const size_t machine = machine_row(ended.machine[i]);
     const int64_t* const request = settings_.request.row(task_row(ended.task[i]));
-    for (size_t r = 0; r < width_; ++r) used_[machine * width_ + r] -= request[r];
+    for (size_t r = 0; r < width_; ++r) taken_[machine * width_ + r] -= request[r];
     --machines_[machine].running;
     ++machines_[machine].changes;
     serve(now_us, machine);
@@ -282,7 +281,7 @@ bool NodeQueues::fits(size_t machine, int64_t task) const {
   const int64_t* const limit = settings_.limit.row(machine);
   for (size_t r = 0; r < width_; ++r) {
     const size_t at = machine * width_ + r;
-    if (request[r] > 0 && used_[at] + held_[at] + request[r] > limit[r]) return false;
+    if (request[r] > 0 && taken_[at] + request[r] > limit[r]) return false;
   }
   return true;
 }
@@ -303,8 +302,8 @@ void NodeQueues::serve(int64_t now_us, size_t machine) {
     to.request.push_back(of.request);
     to.probe.push_back(of.probe);
     to.hold.push_back(static_cast<int64_t>(h));
-    to.queued_us.push_back(now_us - of.queued_us);
-    to.head_us.push_back(head_us);
+    to.queued_us += now_us - of.queued_us;
+    to.head_us += head_us;
   }
 }
 
@@ -387,7 +386,7 @@ size_t NodeQueues::hold(size_t machine, uint32_t reservation) {
   holds_[h] = {reservation, static_cast<int32_t>(machine), epoch_[static_cast<size_t>(of.agent)], 0,
                false};
   const int64_t* const request = settings_.request.row(static_cast<size_t>(of.task));
-  for (size_t r = 0; r < width_; ++r) held_[machine * width_ + r] += request[r];
+  for (size_t r = 0; r < width_; ++r) taken_[machine * width_ + r] += request[r];
   ++machines_[machine].holds;
   return h;
 }
@@ -397,7 +396,7 @@ void NodeQueues::end_hold(size_t h) {
   const auto machine = static_cast<size_t>(held.machine);
   const int64_t task = reservations_[held.reservation].task;
   const int64_t* const request = settings_.request.row(static_cast<size_t>(task));
-  for (size_t r = 0; r < width_; ++r) held_[machine * width_ + r] -= request[r];
+  for (size_t r = 0; r < width_; ++r) taken_[machine * width_ + r] -= request[r];
   --machines_[machine].holds;
   held.reservation = kNone;
   free_holds_.push_back(h);
@@ -431,10 +430,11 @@ void NodeQueues::send(int64_t now_us, Effects& effects) {
       asks.request = column_of(of.request);
       asks.probe = column_of(of.probe);
       asks.hold = column_of(of.hold);
-      asks.queued_us = column_of(of.queued_us);
-      asks.head_us = column_of(of.head_us);
+      asks.queued_us = std::exchange(of.queued_us, 0);
+      asks.head_us = std::exchange(of.head_us, 0);
       effects.send(agent, std::move(asks));
-      for (auto* column : {&of.request, &of.hold, &of.queued_us, &of.head_us}) column->clear();
+      of.request.clear();
+      of.hold.clear();
       of.probe.clear();
     }
     if (!of.lost_request.empty()) {

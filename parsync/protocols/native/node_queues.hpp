@@ -11,7 +11,7 @@
 //   machine down  -> ProbesLost to the agents of its reservations
 //
 // Invariants. A reservation is in a queue, or has a hold, or has ended; it ends once (launched,
-// empty, cancelled, lost, of a former epoch). held is the sum of the requests of all holds. A hold
+// empty, cancelled, lost, of a former epoch). A hold
 // is room that these queues do not give to others; the cell does not know of it, so a claim may be
 // rejected. Only the first of a queue may take room: what fits behind it waits.
 #pragma once
@@ -62,8 +62,8 @@ class NodeQueues final : public Participant {
     uint32_t length = 0;
     uint32_t running = 0;  // tasks of any protocol, as far as known here
     uint32_t holds = 0;
-    uint64_t changes = 0;             // how often tasks have ended here, or it came or went
-    uint64_t blocked = ~uint64_t{0};  // nothing is tried while `changes` is this
+    uint32_t changes = 0;      // how often tasks have ended here, or it came or went
+    uint32_t blocked = kNone;  // nothing is tried while `changes` is this
     int64_t head_since_us = 0;
     bool up = true;
   };
@@ -71,15 +71,16 @@ class NodeQueues final : public Participant {
     uint32_t reservation = kNone;  // kNone: not in use
     int32_t machine = 0;
     int64_t epoch = 0;     // of the agent
-    uint64_t changes = 0;  // of the machine when its task was claimed
+    uint32_t changes = 0;  // of the machine when its task was claimed
     bool claiming = false;
   };
   struct Asked {  // of one agent, to be sent at the end of this event
-    std::vector<int64_t> request, hold, queued_us, head_us;
+    std::vector<int64_t> request, hold;
     std::vector<int32_t> probe;
     std::vector<int64_t> claimed;  // holds
     std::vector<int64_t> lost_request, lost_task;
     std::vector<int32_t> lost_probe;
+    int64_t queued_us = 0, head_us = 0;  // sums over `request`
     bool touched = false;
   };
 
@@ -117,7 +118,7 @@ class NodeQueues final : public Participant {
   const Settings settings_;
   const size_t width_;
   std::vector<Machine> machines_;
-  std::vector<int64_t> used_, held_;  // [machines, R]
+  std::vector<int64_t> taken_;  // [machines, R], by tasks that run and by holds
   std::vector<Reservation> reservations_;
   std::vector<uint32_t> free_reservations_;
   std::vector<Hold> holds_;

@@ -308,8 +308,7 @@ MachineDraw& ProbingAgent::draws_of(int64_t task, bool preferred) {
 
 void ProbingAgent::on_asked(int64_t now_us, const EventPtr& event, Effects& effects) {
   const auto& asked = as<TaskRequests>(event);
-  check_rows("TaskRequests", asked.request.size(), asked.probe, asked.hold, asked.queued_us,
-             asked.head_us);
+  check_rows("TaskRequests", asked.request.size(), asked.probe, asked.hold);
   if (asked.epoch != epoch_) return;  // meant for the agent before this host was restarted
   if (is_early(now_us, asked, event, effects)) return;
   TaskAnswers answers;
@@ -317,14 +316,15 @@ void ProbingAgent::on_asked(int64_t now_us, const EventPtr& event, Effects& effe
   answers.epoch = epoch_;
   answers.due_us = now_us + settings_.hop_us;
   answers.hold = asked.hold;
+  const auto questions = static_cast<int64_t>(asked.request.size());
+  counts_.asked += questions;
+  counts_.held_us += questions * (answers.due_us - asked.sent_us);
+  counts_.queued_us += asked.queued_us;
+  counts_.head_us += asked.head_us;
   auto [given, tasks] = SharedColumn<int64_t>::make(asked.request.size());
   std::vector<int64_t> cancelled;
   std::vector<int32_t> cancelled_probe, cancelled_machine;
   for (size_t i = 0; i < asked.request.size(); ++i) {
-    ++counts_.asked;
-    counts_.held_us += answers.due_us - asked.sent_us;
-    counts_.queued_us += asked.queued_us[i];
-    counts_.head_us += asked.head_us[i];
     const auto found = requests_.find(asked.request[i]);
     if (found == requests_.end() || found->second.tasks.empty()) {
       tasks[i] = -1;

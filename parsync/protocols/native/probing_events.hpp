@@ -55,26 +55,26 @@ struct TaskRequests final : EventOf<TaskRequests> {
 
 Attributes:
     sent_us: When it was sent.
+    queued_us: How long they have been in their queues, summed.
+    head_us: How long they have been first in their queues, summed.
     request, probe: int64[n] and int32[n], as in Probes.
-    hold: int64[n], the number of the place that is kept for the answer.
-    queued_us: int64[n], how long each has been in the queue.
-    head_us: int64[n], how long at its head.)";
+    hold: int64[n], the number of the place that is kept for the answer.)";
 
   int64_t epoch = 0;
   int64_t sent_us = 0;
   int64_t due_us = 0;
-  SharedColumn<int64_t> request;    // [n]
-  SharedColumn<int32_t> probe;      // [n]
-  SharedColumn<int64_t> hold;       // [n]
-  SharedColumn<int64_t> queued_us;  // [n]
-  SharedColumn<int64_t> head_us;    // [n]
+  int64_t queued_us = 0;
+  int64_t head_us = 0;
+  SharedColumn<int64_t> request;  // [n]
+  SharedColumn<int32_t> probe;    // [n]
+  SharedColumn<int64_t> hold;     // [n]
 
   static constexpr auto fields() {
     return std::tuple{
-        Field{"epoch", &TaskRequests::epoch},         Field{"sent_us", &TaskRequests::sent_us},
-        Field{"due_us", &TaskRequests::due_us},       Field{"request", &TaskRequests::request},
-        Field{"probe", &TaskRequests::probe},         Field{"hold", &TaskRequests::hold},
-        Field{"queued_us", &TaskRequests::queued_us}, Field{"head_us", &TaskRequests::head_us}};
+        Field{"epoch", &TaskRequests::epoch},     Field{"sent_us", &TaskRequests::sent_us},
+        Field{"due_us", &TaskRequests::due_us},   Field{"queued_us", &TaskRequests::queued_us},
+        Field{"head_us", &TaskRequests::head_us}, Field{"request", &TaskRequests::request},
+        Field{"probe", &TaskRequests::probe},     Field{"hold", &TaskRequests::hold}};
   }
 };
 

@@ -42,6 +42,7 @@ from schedulers.unplaceable import (
     UnplaceableUnits,
     with_unplaceable,
 )
+from shared_state.errors import AgoraError
 from shared_state.tasks import NO_GANG, CellSpec, Int64, PreferenceCatalog, TaskBatch
 from shared_state.view import ClusterView
 
@@ -144,7 +145,7 @@ class CheckedScheduler:
             rule = f"build() {error}"
             raise ContractBroken(environment.name, spec.kind, 0, rule) from error
         except (Exception, SystemExit) as error:
-            rule = f"build() raised {raised(error, spec.build)}"
+            rule = _failure("build()", error, spec.build)
             raise ContractBroken(environment.name, spec.kind, 0, rule) from error
         return cls(scheduler, spec.with_options(options), environment, table, unplaceable)
 
@@ -266,11 +267,18 @@ class CheckedScheduler:
             if isinstance(error, Overdue):
                 raise self.broken(f"{call} {error}") from error
             if isinstance(error, Exception | SystemExit) and not isinstance(error, MemoryError):
-                rule = f"{call} raised {raised(error, self._scheduler)}"
-                raise self.broken(rule) from error
+                raise self.broken(_failure(call, error, self._scheduler)) from error
             raise
         finally:
             self.calling = ""
+
+
+def _failure(call: str, error: BaseException, owner: object) -> str:
+    """What a call of somebody's code raised. A message on bad input says what is wrong itself; the
+    line that found it would send its reader to the wrong place."""
+    if isinstance(error, AgoraError):
+        return str(error)
+    return f"{call} raised {raised(error, owner)}"
 
 
 def _freeze(columns: CellSpec | PreferenceCatalog | TaskBatch | MapReduceJobs) -> None:

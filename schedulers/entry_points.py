@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import distributions, entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -27,6 +27,7 @@ from shared_state.errors import AgoraError
 
 Spec = TypeVar("Spec")
 LONGEST = 300  # characters of what somebody else's code says
+WITH_FILE = "; one of your own is known with --with FILE.py"
 Rule = tuple[str, bool, str]  # name of a field, whether its value can be used, what is expected
 
 
@@ -46,6 +47,7 @@ class EntryPointGroup(Generic[Spec]):
         built_in: kind -> "module:attribute" of this project's own kinds.
         spec: the class that every kind is an instance of; it has a field `kind`.
         wrong: what is wrong with the fields of a spec, "" if nothing (see wrong_field).
+        own: how a command is given a kind of the user's own, for the message on an unknown one.
     """
 
     what: str
@@ -53,6 +55,7 @@ class EntryPointGroup(Generic[Spec]):
     built_in: Mapping[str, str]
     spec: type[Spec]
     wrong: Callable[[Spec], str] = lambda _: ""
+    own: str = ""
     # specs found right, by kind: an arm asks for dozens when it is set up, a hundred checks each
     _right: dict[str, Spec] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -79,7 +82,7 @@ class EntryPointGroup(Generic[Spec]):
         if kind not in locations:
             raise AgoraError(
                 f"unknown {self.what} {kind!r}{near_match(kind, locations)}; known: "
-                f"{self.listing()}"
+                f"{self.listing()}{self.own}"
             )
         location = locations[kind]
         module, _, attribute = location.partition(":")
@@ -268,16 +271,33 @@ def _said(error: BaseException) -> str:
 
 
 def _place(error: BaseException, owner: object) -> traceback.FrameSummary | None:
-    """The innermost line of an owner's code that an error passed through, or the innermost of all
-    but the first, which is ours; None if there is none."""
+    """The innermost line of an owner's code that an error passed through, or of what users have
+    added to it, such as a flow policy; else the innermost of all but the first, which is ours; None
+    if there is none."""
     frames = traceback.extract_tb(error.__traceback__)
     code = owner if callable(owner) else type(owner)
     module = sys.modules.get(getattr(code, "__module__", ""))
     home = getattr(module, "__file__", None) or ""
     if home and getattr(module, "__package__", ""):
         home = str(Path(home).parent) + os.sep
-    own = [frame for frame in frames if home and frame.filename.startswith(home)]
+    added = _modules_of_users()
+    own = [
+        summary
+        for summary, (frame, _) in zip(frames, traceback.walk_tb(error.__traceback__), strict=True)
+        if (home and summary.filename.startswith(home))
+        or str(frame.f_globals.get("__name__", "")).partition(".")[0] in added
+    ]
     return next(reversed(own or frames[1:]), None)
+
+
+def _modules_of_users() -> set[str]:
+    """The modules and packages that register kinds here, whether installed or given by --with."""
+    return {
+        point.module.partition(".")[0]
+        for distribution in distributions()
+        for point in distribution.entry_points
+        if point.group.startswith("agora.")
+    }
 
 
 @lru_cache(maxsize=32)

@@ -361,6 +361,7 @@ class SchedulerEnvironment:
         partition_offsets: int64[P+1]; partition p is machine rows [offsets[p], offsets[p+1]).
         catalog: What placements cost.
         mapreduce: The MapReduce jobs of the workload; None if it has none.
+        end_us: When the workload ends; 0 where that is not known. Tasks may wait longer.
     """
 
     name: str
@@ -368,6 +369,7 @@ class SchedulerEnvironment:
     partition_offsets: Int64
     catalog: PreferenceCatalog
     mapreduce: MapReduceJobs | None = None
+    end_us: int = 0
 
 
 class Scheduler(Protocol):

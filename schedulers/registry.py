@@ -25,6 +25,7 @@ from pydantic import BaseModel
 
 from schedulers.decision_clock import DecisionClock
 from schedulers.entry_points import (
+    WITH_FILE,
     EntryPointGroup,
     cause,
     is_model,
@@ -47,13 +48,17 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "first_fit": "schedulers.greedy.kinds:FIRST_FIT",
         "flow": "schedulers.flow.kinds:FLOW",
         "flow_load_spreading": "schedulers.flow.kinds:LOAD_SPREADING",
+        "kubernetes": "schedulers.scoring.kinds:KUBERNETES",
         "load_spreading": "schedulers.greedy.kinds:LOAD_SPREADING",
         "mapreduce": "schedulers.mapreduce.scheduler:SPEC",
+        "nomad": "schedulers.scoring.kinds:NOMAD",
         "preempting": "schedulers.greedy.kinds:PREEMPTING",
         "preferred_first": "schedulers.greedy.kinds:PREFERRED_FIRST",
         "quincy": "schedulers.flow.kinds:QUINCY",
         "random": "schedulers.greedy.kinds:RANDOM",
         "randomized_first_fit": "schedulers.greedy.kinds:RANDOMIZED_FIRST_FIT",
+        "stranded": "schedulers.scoring.kinds:STRANDED",
+        "swarmkit": "schedulers.scoring.kinds:SWARMKIT",
         "weighted_sampling": "schedulers.greedy.kinds:WEIGHTED_SAMPLING",
     }
 )
@@ -126,7 +131,7 @@ def _wrong(spec: SchedulerSpec) -> str:
     return wrong or unknown_member("capability", spec.capabilities, Capability)
 
 
-_GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong)
+_GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong, WITH_FILE)
 kinds, listing = _GROUP.kinds, _GROUP.listing
 location, get = _GROUP.location, _GROUP.get
 

@@ -30,7 +30,7 @@ TESTS_FAILED = 1  # pytest's exit status; others mean that the tests could not r
 class Mutation:
     """A bug: `wrong` instead of `right`, which stands once in the file.
 
-    found_by: the tests that find it, as arguments of pytest.
+    found_by: the tests that find it, as arguments of pytest, or the source of a C++ test.
     """
 
     name: str
@@ -73,11 +73,13 @@ class Copy:
 
     def test(self, arguments: str) -> subprocess.CompletedProcess[str]:
         """Run tests until the first fails."""
+        if arguments.endswith(".cpp"):
+            return self._test_native(Path(arguments).stem)
         options = ["-q", "-x", "-p", "no:xdist", "--hypothesis-profile=planted"]
         return self._run("-m", "pytest", *options, *arguments.split())
 
-    def build(self) -> None:
-        """Compile what has changed."""
+    def build(self, target: str = "all") -> None:
+        """Compile what has changed, of all extensions or of one C++ test."""
         cmake, build = shutil.which("cmake"), self.root / "build" / "release"
         assert cmake is not None, "cmake is not on the path: run by make"
         if not self._built:
@@ -86,7 +88,16 @@ class Copy:
                 *("-DCMAKE_BUILD_TYPE=None", f"-DPython_EXECUTABLE={sys.executable}"),
             )
             self._built = True
-        self._call(cmake, "--build", build)
+        self._call(cmake, "--build", build, "--target", target)
+
+    def _test_native(self, name: str) -> subprocess.CompletedProcess[str]:
+        """Compile a C++ test and run it; its status is pytest's."""
+        self.build(name)
+        built = self.root / "build" / "release"
+        (program,) = (path for path in built.rglob(name) if path.is_file())
+        done = subprocess.run([program], capture_output=True, text=True, check=False)
+        done.returncode = TESTS_FAILED if done.returncode else 0
+        return done
 
     def _call(self, *command: object) -> None:
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
@@ -120,7 +131,7 @@ def check(copy: Copy, mutation: Mutation) -> str:
         return f"cannot be planted: {mutation.file} does not hold its line once"
     try:
         path.write_text(text.replace(mutation.right, mutation.wrong), encoding="utf-8")
-        if mutation.native:
+        if mutation.native and not mutation.found_by.endswith(".cpp"):
             copy.build()
         done = copy.test(mutation.found_by)
     finally:
@@ -138,10 +149,15 @@ def main(names: list[str]) -> int:
     failed = 0
     with tempfile.TemporaryDirectory(prefix="agora-mutations-") as folder:
         copy = Copy(Path(folder))
-        sound = copy.test(" ".join(dict.fromkeys(" ".join(m.found_by for m in chosen).split())))
-        if sound.returncode != 0:
-            print(f"the tests fail without any bug:\n{sound.stdout[-4000:]}{sound.stderr[-4000:]}")
-            return 1
+        tests = dict.fromkeys(" ".join(m.found_by for m in chosen).split())
+        native = [test for test in tests if test.endswith(".cpp")]
+        others = " ".join(test for test in tests if test not in native)
+        for test in (*filter(None, [others]), *native):
+            sound = copy.test(test)
+            if sound.returncode != 0:
+                print(f"{test} fails without any bug:")
+                print(f"{sound.stdout[-4000:]}{sound.stderr[-4000:]}")
+                return 1
         # native bugs last, since what they leave behind is compiled
         for mutation in sorted(chosen, key=lambda one: one.native):
             begun_s = time.monotonic()

@@ -22,15 +22,16 @@ from parsync.protocols.probing.options import ProbingOptions, ProbingSharedOptio
 from parsync.spec.decision_times import ModelledTime
 from schedulers.flow.options import FlowOptions
 from schedulers.flow.policies import registry as flow_policies
+from schedulers.scoring.kinds import KubernetesOptions, NomadOptions, StrandedOptions
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 _INTRODUCTION = """# Options
 
 <!-- figures: settings -->
 
-The options of protocols, decision times, live runs, flow schedulers with their policies, and
-workloads, with their defaults. [Runs](run.md) shows where they stand in a file, and the
-`config.toml` of a run has all that are set in it.
+The options of protocols, decision times, live runs, flow schedulers with their policies, scoring
+schedulers, and workloads, with their defaults. [Runs](run.md) shows where they stand in a file, and
+the `config.toml` of a run has all that are set in it.
 
 Defaults of flow schedulers are those of the kind `flow`; [Firmament and
 Quincy](firmament.md#the-settings) has those of the others. Further options of schedulers are on the
@@ -64,6 +65,9 @@ def _models() -> Iterator[tuple[str, type[BaseModel]]]:
     for kind in flow_policies.BUILT_IN:
         if flow_policies.get(kind).options.model_fields:
             yield f'Flow schedulers: `policy = "{kind}"`', flow_policies.get(kind).options
+    yield "Scheduler `kubernetes`", KubernetesOptions
+    yield "Scheduler `nomad`", NomadOptions
+    yield "Scheduler `stranded`", StrandedOptions
     yield "Workload `synthetic`", workloads.get("synthetic").options
     yield "Workload `service_batch`", workloads.get("service_batch").options
     yield "Workload `service_batch`: `[workload.batch]`", BatchJobs

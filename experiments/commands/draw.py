@@ -20,7 +20,7 @@ def draw_command(
         typer.Option(
             metavar="POLICY",
             help="Draw the graph of this policy on four machines with two jobs, as Fig. 5 of the "
-            "Firmament paper. Instead of RUN or FILE.",
+            "Firmament paper. Instead of RUN or FILE. It may be one given by --with.",
         ),
     ] = None,
     arm: Annotated[

@@ -75,8 +75,8 @@ def command(
         typer.Option(
             "--with",
             metavar="SPEC",
-            help="Scheduler of your own that the runs used (their --with): a file that defines "
-            "SPEC, or package.module:SPEC. May be repeated.",
+            help="Scheduler or flow policy of your own that the runs used (their --with): a file "
+            "that defines SPEC, or package.module:SPEC. May be repeated.",
         ),
     ] = None,
 ) -> None:
@@ -102,8 +102,8 @@ def command(
     differs from what is computed again or cannot be read; 130 for Ctrl-C. Files of runs that were
     interrupted or killed are checked as far as possible; their status is 2.
 
-    Nothing in a run directory is executed. Schedulers of other packages are found by their
-    registered kind, or given by --with.
+    Nothing in a run directory is executed. Schedulers and flow policies of other packages are found
+    by their registered name, or given by --with.
     """
     forget_code_in(directories)
     with registered(with_ or ()), stop_signals_noted() as interruption:

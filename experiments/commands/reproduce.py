@@ -31,8 +31,9 @@ def reproduce_command(
     scale: Annotated[
         ReproduceScale,
         typer.Option(
-            help="Of all figures but the live ones. smoke: a small cell and short runs. paper: "
-            "the paper's cell at full length; where that is not public, what stands in for it."
+            help="Scale of all figures but the live ones. smoke: a small cell and short runs. "
+            "paper: the paper's cell at full length; where that is not public, what stands in for "
+            "it."
         ),
     ] = ReproduceScale.SMOKE,
     seeds: SeedCount = 1,

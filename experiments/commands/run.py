@@ -41,7 +41,8 @@ def run_command(
             metavar="SPEC[=N]",
             help="Add an arm with N schedulers of your own, or N flow schedulers with a policy of "
             "your own (default: 1), which together can decide as many tasks per second as those of "
-            "the other arms. SPEC is a file that defines SPEC, or package.module:SPEC. May be "
+            "the other arms. Without =N, none is added if an arm of --config or --mix uses what "
+            "SPEC defines. SPEC is a file that defines SPEC, or package.module:SPEC. May be "
             "repeated.",
         ),
     ] = None,

@@ -101,14 +101,14 @@ def _parsed(workload: Mapping[str, Any]) -> WorkloadConfig | None:
 
 
 @contextmanager
-def given_schedulers(texts: Sequence[str] | None) -> Iterator[tuple[tuple[str, int], ...]]:
+def given_schedulers(texts: Sequence[str] | None) -> Iterator[tuple[tuple[str, int | None], ...]]:
     """Make the kinds of --with known in the block.
 
     Args:
         texts: "SPEC" or "SPEC=N" (schedulers.registry.registered has the forms of SPEC).
 
     Yields:
-        (kind, N) of each.
+        (kind, N) of each; N is None if it was not given.
 
     Raises:
         AgoraError: Names what cannot be used.
@@ -116,6 +116,13 @@ def given_schedulers(texts: Sequence[str] | None) -> Iterator[tuple[tuple[str, i
     parts = [_kind_and_count(text) for text in texts or ()]
     with registered([location for location, _ in parts]) as kinds:
         yield tuple(zip(kinds, (count for _, count in parts), strict=True))
+
+
+def is_used(kind: str, arms: Sequence[ArmConfig]) -> bool:
+    """Whether a group of one of these arms is of this kind, or has the flow policy of this name."""
+    return any(
+        kind in (group.kind, group.options.get("policy")) for arm in arms for group in arm.groups
+    )
 
 
 def arm_beside(kind: str, count: int, arms: Sequence[ArmConfig]) -> ArmConfig:
@@ -146,8 +153,9 @@ def arm_beside(kind: str, count: int, arms: Sequence[ArmConfig]) -> ArmConfig:
             )
             return ArmConfig(name=name, partitions=max(arm.partitions, count), groups=(group,))
     raise AgoraError(
-        "--with: no arm has modelled decision times, so no capacity to match; write the arm into "
-        "the file, with the kind that SPEC names and a `decision`"
+        f"--with: cannot add an arm of {kind!r}: no arm has modelled decision times, whose "
+        f'capacity it would have; write an arm with `kind = "{kind}"` and a `decision` into the '
+        "file, and --with makes the kind known"
     )
 
 
@@ -169,10 +177,10 @@ def _tasks_per_us(arm: ArmConfig) -> float | None:
     return total
 
 
-def _kind_and_count(text: str) -> tuple[str, int]:
+def _kind_and_count(text: str) -> tuple[str, int | None]:
     location, equals, number = text.rpartition("=")
     if not equals:
-        return text, 1
+        return text, None
     is_number = number.isascii() and number.isdecimal() and len(number) <= MOST_DIGITS
     if not is_number or not 1 <= int(number) <= MOST_SCHEDULERS:
         raise AgoraError(

@@ -3,11 +3,12 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from matplotlib.figure import Figure
 
@@ -31,12 +32,14 @@ class FigureSpec:
     Attributes:
         draw: Draws it; returns None where the run has nothing for it.
         caption: What to look for in it.
+        of_seeds: It shows paired seeds or frontiers, which run after the arms.
     """
 
     name: str
     title: str
     draw: Callable[[Run], Figure | None]
     caption: str
+    of_seeds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,10 @@ class RenderedFigure(ShownFigure):
     """A figure and its files."""
 
     png: Path
+
+
+Drawn = Mapping[str, RenderedFigure]  # by name
+NOTHING_DRAWN: Drawn = MappingProxyType({})
 
 
 _BAND = (
@@ -81,6 +88,7 @@ FIGURES: tuple[FigureSpec, ...] = (
         "Marks are medians over the paired seeds, bars their intervals; the lines rest on fewer "
         "seeds. "
         "The command agora frontier runs more points, at any loads.",
+        of_seeds=True,
     ),
     FigureSpec(
         "trade_off",
@@ -89,6 +97,7 @@ FIGURES: tuple[FigureSpec, ...] = (
         "Up is better placed, left is sooner: an arm that another one beats on both counts lies "
         "to the lower right of it. Marks: median over the paired seeds with its interval, "
         "small dots single seeds; without seeds, this run.",
+        of_seeds=True,
     ),
     _over_time("delay_over_time", DelayMetric.plots[0]),
     FigureSpec(
@@ -201,13 +210,18 @@ def live_figures(specs: Sequence[FigureSpec]) -> list[FigureSpec]:
 
 
 def draw_all(
-    run: Run, directory: Path, check: Callable[[], None], specs: Sequence[FigureSpec]
+    run: Run,
+    directory: Path,
+    check: Callable[[], None],
+    specs: Sequence[FigureSpec],
+    known: Drawn = NOTHING_DRAWN,
 ) -> list[RenderedFigure]:
     """Draw every figure the run has data for into an existing directory.
 
     Args:
         specs: The figures.
         check: Called before each figure.
+        known: Figures that are drawn there already, of the same runs.
 
     Raises:
         AgoraError: A figure cannot be written.
@@ -216,6 +230,9 @@ def draw_all(
     drawn = []
     for spec in specs:
         check()
+        if spec.name in known:
+            drawn.append(known[spec.name])
+            continue
         figure = spec.draw(drawable)
         if figure is None:
             continue
@@ -229,12 +246,19 @@ def draw_all(
 
 
 def draw_for_page(
-    run: Run, directory: Path, check: Callable[[], None], specs: Sequence[FigureSpec]
+    run: Run,
+    directory: Path,
+    check: Callable[[], None],
+    specs: Sequence[FigureSpec],
+    known: Drawn = NOTHING_DRAWN,
 ) -> list[ShownFigure]:
     """As draw_all, but only what a page shows: in two thirds of the time."""
-    drawn = []
+    drawn: list[ShownFigure] = []
     for spec in specs:
         check()
+        if spec.name in known:
+            drawn.append(known[spec.name])
+            continue
         figure = spec.draw(run)
         if figure is None:
             continue

@@ -37,7 +37,7 @@ def draw(
         source: A run directory, an arm's, or a configuration; None with `policy`.
         policy: The policy whose example is drawn.
         rounds: "FIRST:END"; None: the default.
-        with_: Schedulers of the user's own, as for schedulers.registry.registered.
+        with_: Schedulers and policies of the user's own, as for schedulers.registry.registered.
 
     Raises:
         AgoraError: An option is wrong, nothing can be drawn, or the file cannot be written.
@@ -50,7 +50,8 @@ def draw(
     if policy is not None:
         if arm is not None or scheduler or tasks:
             raise AgoraError("--arm, --scheduler, --task: have no effect with --example")
-        recording, about = _of_example(policy, wanted, rounds)
+        with registered(with_):
+            recording, about = _of_example(policy, wanted, rounds)
     else:
         assert source is not None
         if source.is_dir():

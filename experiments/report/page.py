@@ -4,10 +4,11 @@ telephone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from experiments import figures as figures_of_runs
 from experiments.analysis.run_directory import Run, read_run
@@ -20,7 +21,10 @@ from experiments.analysis.summary_model import (
 )
 from experiments.config.decision_basis import basis_explained, basis_text, basis_titles
 from experiments.figures import (
+    NOTHING_DRAWN,
+    Drawn,
     FigureSpec,
+    RenderedFigure,
     ShownFigure,
     draw_all,
     draw_for_page,
@@ -59,8 +63,9 @@ from shared_state.errors import AgoraError
 REPORT = "report.html"
 FIGURES_FOLDER = "figures"
 EARLY_FIGURES = 3  # of a run that goes on
+_Shown = TypeVar("_Shown", bound=ShownFigure)
 _Draw = Callable[
-    [Run, Path, Callable[[], None], Sequence[FigureSpec]], Sequence[ShownFigure]
+    [Run, Path, Callable[[], None], Sequence[FigureSpec], Drawn], Sequence[_Shown]
 ]  # draw_all, or like it
 _LEAD = ("frontier", "trade_off")  # the figure of the first screen: the first that there is
 
@@ -69,13 +74,16 @@ def never_stop() -> None:
     """Check for nothing: drawing is never stopped."""
 
 
-def write_report(directory: Path, check: Callable[[], None] = never_stop) -> Path:
+def write_report(
+    directory: Path, check: Callable[[], None] = never_stop, known: Drawn = NOTHING_DRAWN
+) -> Path:
     """Draw the figures of a finished run directory and write its report.
 
     Only what is in the directory is read, so a report can be made again.
 
     Args:
         check: Called before each figure; what it raises ends the drawing.
+        known: What draw_arms has drawn of this run.
 
     Returns:
         The path of report.html.
@@ -83,19 +91,29 @@ def write_report(directory: Path, check: Callable[[], None] = never_stop) -> Pat
     Raises:
         AgoraError: The directory holds no run, or the report cannot be written.
     """
-    return _write(read_run(directory), figures_of_runs.all_figures(), (), check, draw_all)
+    return _write(read_run(directory), figures_of_runs.all_figures(), (), check, draw_all, known)
 
 
-def write_report_so_far(run: Run, to_come: Sequence[str]) -> Path:
+def draw_arms(run: Run, check: Callable[[], None]) -> dict[str, RenderedFigure]:
+    """Draw what a run's report shows of its arms and live runs, which have ended, and nothing of
+    paired seeds. Arguments and errors as of write_report; the figures by name."""
+    specs = [spec for spec in figures_of_runs.all_figures() if not spec.of_seeds]
+    with _naming_report(run.directory / REPORT):
+        both = _draw(run, specs, check, draw_all, NOTHING_DRAWN)
+    return {figure.spec.name: figure for those in both for figure in those}
+
+
+def write_report_so_far(run: Run, to_come: Sequence[str], known: Drawn = NOTHING_DRAWN) -> Path:
     """Write the report of a run that goes on, with its first figures.
 
     Args:
         to_come: What the run has still to do, in words.
+        known: As of write_report.
 
     Returns, Raises: As write_report.
     """
     early = figures_of_runs.FIGURES[:EARLY_FIGURES]
-    return _write(run, early, to_come, never_stop, draw_for_page)
+    return _write(run, early, to_come, never_stop, draw_for_page, known)
 
 
 def _write(
@@ -103,21 +121,40 @@ def _write(
     specs: Sequence[FigureSpec],
     to_come: Sequence[str],
     check: Callable[[], None],
-    draw: _Draw,
+    draw: _Draw[ShownFigure],
+    known: Drawn,
 ) -> Path:
-    figures = run.directory / FIGURES_FOLDER
     path = run.directory / REPORT
-    live = run.live()
-    try:
-        figures.mkdir(exist_ok=True)
-        drawn = draw(run, figures, check, specs)
-        drawn_live = [] if live is None else draw(live, figures, check, live_figures(specs))
+    with _naming_report(path):
+        drawn, drawn_live = _draw(run, specs, check, draw, known)
         text = render(run, drawn, drawn_live, to_come)
         save_page(path, text)
+    return path
+
+
+def _draw(
+    run: Run,
+    specs: Sequence[FigureSpec],
+    check: Callable[[], None],
+    draw: _Draw[_Shown],
+    known: Drawn,
+) -> tuple[Sequence[_Shown], Sequence[_Shown]]:
+    """Draw figures of the arms, and of the live runs besides."""
+    figures = run.directory / FIGURES_FOLDER
+    figures.mkdir(exist_ok=True)
+    live = run.live()
+    drawn = draw(run, figures, check, specs, known)
+    return drawn, [] if live is None else draw(live, figures, check, live_figures(specs), known)
+
+
+@contextlib.contextmanager
+def _naming_report(path: Path) -> Iterator[None]:
+    """Raise AgoraError for a report, or one of its figures, that cannot be written."""
+    try:
+        yield
     except OSError as error:
         place = error.filename2 or error.filename or path
         raise AgoraError(f"{place}: cannot write the report: {error.strerror}") from error
-    return path
 
 
 def render(

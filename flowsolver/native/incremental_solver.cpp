@@ -94,6 +94,7 @@ NodeId IncrementalSolver::add_node(std::int64_t supply) {
   ++round_.structure;
   round_.displaced += supply != 0;
   proof_.change_node(v);
+  proof_.change_supply(v, supply);
   apply_change([=](Engine& engine) { engine.add_node(v, supply); },
                [=](ChangeLog& log) { log.add_node(v); });
   return v;
@@ -127,10 +128,7 @@ void IncrementalSolver::remove_arcs(std::span<const ArcId> arcs) {
     network_.remove_arc(a);
     lowered_.forget(a);
     round_.displaced += flow_[a] != 0;
-    if (flow_[a] != 0) {
-      proof_.change_node(net().tail[a]);
-      proof_.change_node(net().head[a]);
-    }
+    if (flow_[a] != 0) proof_.change_flow(net().tail[a], net().head[a], -flow_[a]);
     flow_[a] = 0;
     if (a < warm_flow_.size()) warm_flow_[a] = 0;
   }
@@ -141,6 +139,7 @@ void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
   const bool removes_root = std::find(nodes.begin(), nodes.end(), root_) != nodes.end();
   if (removes_root) drop_engine();
   for (NodeId v : nodes) {
+    proof_.change_supply(v, -net().supply[v]);
     network_.remove_node(v);
     if (v < warm_price_.size()) warm_price_[v] = 0;
   }
@@ -220,6 +219,7 @@ void IncrementalSolver::set_supply(NodeId node, std::int64_t supply) {
   keep_within_range(supply);
   network_.set_supply(node, supply);
   proof_.change_node(node);
+  proof_.change_supply(node, supply - before);
   ++round_.values;
   ++round_.displaced;
   round_.sign_changes += (before > 0 && supply < 0) || (before < 0 && supply > 0);
@@ -264,186 +264,6 @@ Certificate IncrementalSolver::certify() const {
   if (lowered_.any())
     return flowsolver::certify(given_network(), flow_, potential(), cost_, network_.arc_alive());
   return flowsolver::certify(net(), flow_, potential(), cost_, network_.arc_alive());
-}
-
-// Checks an arc of the list, and fetches one further on: arcs are scattered in memory. `known`: a
-// node and its price, which is not asked for again.
-void IncrementalSolver::check_arc_ahead(std::span<const ArcId> arcs, std::size_t at,
-                                        std::pair<NodeId, std::int64_t> known,
-                                        Certificate& certificate) const {
-  constexpr std::size_t kAhead = 16, kSoon = 8;
-  if (at + kAhead < arcs.size()) {
-    const ArcId next = arcs[at + kAhead];
-    __builtin_prefetch(&net().tail[next]);
-    __builtin_prefetch(&net().head[next]);
-    __builtin_prefetch(&net().capacity[next]);
-    __builtin_prefetch(&net().cost[next]);
-    __builtin_prefetch(&flow_[next]);
-  }
-  if (at + kSoon < arcs.size()) engine_->fetch_price(net().head[arcs[at + kSoon]]);
-  const ArcId a = arcs[at];
-  const auto price = [&](NodeId v) { return v == known.first ? known.second : engine_->price(v); };
-  check_arc(net(), a, flow_[a], price(net().tail[a]), price(net().head[a]), certificate);
-}
-
-// Checks the arcs of these nodes, and the balance there. `arcs`: those of the first node from `at`
-// on, those of each up to its `end`.
-void IncrementalSolver::check_nodes(std::span<const NodeId> nodes, std::span<const std::size_t> end,
-                                    std::span<const ArcId> arcs, std::size_t at,
-                                    Certificate& certificate) const {
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const NodeId v = nodes[i];
-    const std::pair<NodeId, std::int64_t> known{v, engine_->price(v)};
-    __int128 outflow = 0;
-    for (; at < end[i]; ++at) {
-      check_arc_ahead(arcs, at, known, certificate);
-      const ArcId a = arcs[at];
-      const NodeId tail = net().tail[a], head = net().head[a];
-      if (tail != head) outflow += tail == v ? flow_[a] : -flow_[a];
-    }
-    ++certificate.nodes_checked;
-    // the root balances if all other nodes do
-    certificate.balance_violations += v != root_ && outflow != net().supply[v];
-  }
-}
-
-Certificate IncrementalSolver::certify_touched() const {
-  if (touched_all_ || lowered_.any()) return certify();
-  Certificate certificate;
-  certificate.costs_agree = true;
-  if (engine_ == nullptr) return certificate;
-  std::vector<NodeId> nodes = touched_;
-  for (NodeId v : repriced_) {
-    nodes.push_back(v);
-    engine_->implicitly_priced_by(v, nodes);
-  }
-  std::sort(nodes.begin(), nodes.end());
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  std::erase_if(nodes, [this](NodeId v) { return network_.node_alive()[v] == 0 || v == root_; });
-  std::vector<ArcId> arcs;
-  std::vector<std::size_t> end;  // of the arcs at each node
-  for (NodeId v : nodes) {
-    engine_->incident_arcs({&v, 1}, arcs);
-    end.push_back(arcs.size());
-  }
-  check_nodes(nodes, end, arcs, 0, certificate);
-  return certificate;
-}
-
-Certificate IncrementalSolver::certify_changes(std::size_t others) {
-  if (proof_.proved()) return proof_.certificate();
-  const bool continues = proof_.continues() && !lowered_.any() && engine_ != nullptr;
-  const Certificate certificate = continues ? certify_from_last(others) : certify();
-  if (engine_ == nullptr || !engine_->local()) return certificate;
-  if (continues) {
-    for (NodeId v : proof_.nodes()) note_proved_price(v);
-    for (NodeId v : repriced_) note_proved_price(v);
-  } else {
-    for (NodeId v = 0; v < net().num_nodes(); ++v) note_proved_price(v);
-  }
-  proof_.conclude(certificate);
-  return certificate;
-}
-
-void IncrementalSolver::note_proved_price(NodeId v) {
-  const bool is_known = network_.node_alive()[v] != 0 && !engine_->is_implicitly_priced(v);
-  proof_.set_price(v, is_known ? engine_->price(v) : kInfinity);
-}
-
-// The amount by which most prices rose that rose since the last proof, if most did by one amount;
-// else any of these amounts, or 0.
-std::int64_t IncrementalSolver::most_common_rise() const {
-  std::int64_t most = 0;
-  std::size_t votes = 0;
-  for (NodeId v : repriced_) {
-    if (network_.node_alive()[v] == 0) continue;
-    const std::int64_t before = proof_.price_before(v);
-    if (before == kInfinity || engine_->price(v) <= before) continue;
-    const std::int64_t rise = engine_->price(v) - before;
-    if (votes == 0) most = rise;
-    if (rise == most) {
-      ++votes;
-    } else {
-      --votes;
-    }
-  }
-  return most;
-}
-
-// Appends the arcs that may violate optimality because the prices of these nodes, which no flow was
-// sent through and which are marked in `risen`, rose by `rise`.
-void IncrementalSolver::append_bound_by_rise(std::span<const NodeId> nodes, std::int64_t rise,
-                                             std::span<const std::uint8_t> risen,
-                                             std::vector<ArcId>& arcs) const {
-  std::vector<bool> raised(net().num_arcs(), false);
-  for (const auto& [a, by] : proof_.raised()) raised[a] = raised[a] || by >= rise;
-  for (NodeId v : nodes) {
-    const auto before = static_cast<std::ptrdiff_t>(arcs.size());
-    engine_->arcs_bound_by(v, risen, arcs);
-    const auto end =
-        std::remove_if(arcs.begin() + before, arcs.end(), [&](ArcId a) { return raised[a]; });
-    arcs.erase(end, arcs.end());
-  }
-}
-
-// Precondition: there is an engine, and the last answer but one was proved.
-Certificate IncrementalSolver::certify_from_last(std::size_t others) {
-  enum Look : std::uint8_t { kNoArcs, kBound, kAll };
-  std::vector<Look> look(net().num_nodes(), kNoArcs);
-  std::vector<NodeId> nodes, implied, rose_alike;
-  const auto look_at = [&](NodeId v, Look at) {
-    if (network_.node_alive()[v] == 0) return;
-    if (look[v] == kNoArcs) nodes.push_back(v);
-    look[v] = std::max(look[v], at);
-  };
-  for (NodeId v : touched_) look_at(v, kBound);
-  for (NodeId v : proof_.nodes()) look_at(v, kBound);
-  for (std::size_t i = 0; i < std::min(others, look.size()); ++i) {
-    if (next_other_ >= look.size()) next_other_ = 0;
-    look_at(next_other_++, kBound);
-  }
-  const std::int64_t common = most_common_rise();
-  std::vector<std::uint8_t> risen(net().num_nodes(), 0);
-  for (NodeId v : repriced_) {
-    if (network_.node_alive()[v] == 0) continue;
-    const std::int64_t before = proof_.price_before(v), now = engine_->price(v);
-    if (before == kInfinity || now < before) look_at(v, kAll);
-    if (before != kInfinity && now <= before) continue;
-    implied.clear();
-    engine_->implicitly_priced_by(v, implied);
-    if (before != kInfinity && now - before == common) {
-      implied.push_back(v);
-      for (NodeId each : implied) risen[each] = 1;
-      rose_alike.insert(rose_alike.end(), implied.begin(), implied.end());
-      continue;
-    }
-    look_at(v, kBound);
-    for (NodeId source : implied) look_at(source, kBound);
-  }
-  std::vector<ArcId> arcs;
-  for (ArcId a : proof_.arcs()) {
-    if (network_.arc_alive()[a] == 0) continue;
-    arcs.push_back(a);
-    if (flow_[a] > 0 && engine_->is_implicitly_priced(net().tail[a]))
-      look_at(net().tail[a], kBound);
-  }
-  std::erase_if(rose_alike, [&](NodeId v) { return look[v] != kNoArcs; });
-  append_bound_by_rise(rose_alike, common, risen, arcs);
-  const std::size_t changed = arcs.size();
-  std::vector<std::size_t> end;  // of the arcs at each node
-  for (NodeId v : nodes) {
-    if (look[v] == kAll) {
-      engine_->incident_arcs({&v, 1}, arcs);
-    } else {
-      engine_->arcs_bound_by(v, {}, arcs);
-    }
-    end.push_back(arcs.size());
-  }
-  Certificate certificate;
-  certificate.costs_agree = true;
-  for (std::size_t at = 0; at < changed; ++at) check_arc_ahead(arcs, at, {kNone, 0}, certificate);
-  check_nodes(nodes, end, arcs, changed, certificate);
-  return certificate;
 }
 
 Status IncrementalSolver::resolve() {
@@ -661,6 +481,7 @@ void IncrementalSolver::note_cold_start(const Stats& stats) {
 
 void IncrementalSolver::adopt_flow(ArcId arc, std::int64_t now) {
   if (now == flow_[arc]) return;
+  if (!touched_all_) proof_.change_flow(net().tail[arc], net().head[arc], now - flow_[arc]);
   flow_[arc] = now;
   changed_.arcs.push_back(arc);
 }

@@ -104,10 +104,17 @@ class ColdStartRule {
 // since, and the prices that were proved then.
 class ProofOfRounds {
  public:
-  // Changes since the last answer. Of a node: it is new, or the flow at it may not balance any
-  // more.
+  // Changes since the last answer. Of a node: it is new, or its supply changed.
   void change_arc(ArcId a) { next_arcs_.push_back(a); }
   void change_node(NodeId v) { next_nodes_.push_back(v); }
+  // Flow balanced where it was proved, and does so still if these add up to nothing at each node.
+  void change_supply(NodeId v, std::int64_t by) {
+    if (by != 0) next_balance_.emplace_back(v, -__int128{by});
+  }
+  void change_flow(NodeId tail, NodeId head, std::int64_t by) {
+    next_balance_.emplace_back(tail, by);
+    next_balance_.emplace_back(head, -__int128{by});
+  }
   // An arc without flow got dearer by so much.
   void raise_arc(ArcId a, std::int64_t by) { next_raised_.emplace_back(a, by); }
   // There is a new answer. `comparable`: the engine says what it has touched since the last one.
@@ -115,6 +122,8 @@ class ProofOfRounds {
     arcs_.swap(next_arcs_);
     nodes_.swap(next_nodes_);
     raised_.swap(next_raised_);
+    balance_.swap(next_balance_);
+    next_balance_.clear();
     next_arcs_.clear();
     next_nodes_.clear();
     next_raised_.clear();
@@ -127,6 +136,8 @@ class ProofOfRounds {
   const std::vector<ArcId>& arcs() const { return arcs_; }
   const std::vector<NodeId>& nodes() const { return nodes_; }
   const std::vector<std::pair<ArcId, std::int64_t>>& raised() const { return raised_; }
+  // Changes of outflow less supply; a node may be there several times.
+  const std::vector<std::pair<NodeId, __int128>>& balance() const { return balance_; }
   // kInfinity: not known. The prices of nodes that follow from others' are not kept.
   std::int64_t price_before(NodeId v) const { return v < price_.size() ? price_[v] : kInfinity; }
 
@@ -147,6 +158,7 @@ class ProofOfRounds {
   std::vector<ArcId> arcs_, next_arcs_;
   std::vector<NodeId> nodes_, next_nodes_;
   std::vector<std::pair<ArcId, std::int64_t>> raised_, next_raised_;
+  std::vector<std::pair<NodeId, __int128>> balance_, next_balance_;
   std::vector<std::int64_t> price_;  // by node
   bool continues_ = false, proved_ = false;
   Certificate certificate_;
@@ -293,8 +305,15 @@ class IncrementalSolver {
                        std::pair<NodeId, std::int64_t> known, Certificate& certificate) const;
   void check_nodes(std::span<const NodeId> nodes, std::span<const std::size_t> end,
                    std::span<const ArcId> arcs, std::size_t at, Certificate& certificate) const;
-  Certificate certify_from_last(std::size_t others);
-  std::int64_t most_common_rise() const;
+  struct Repriced {
+    NodeId node;
+    std::int64_t before, now;
+  };
+  std::vector<Repriced> repriced_since_proof() const;
+  void check_balance_from_last(Certificate& certificate) const;
+  Certificate certify_from_last(std::span<const Repriced> repriced, std::size_t others);
+  void check_others(std::size_t others, Certificate& certificate);
+  static std::int64_t most_common_rise(std::span<const Repriced> repriced);
   void append_bound_by_rise(std::span<const NodeId> nodes, std::int64_t rise,
                             std::span<const std::uint8_t> risen, std::vector<ArcId>& arcs) const;
   void note_proved_price(NodeId v);

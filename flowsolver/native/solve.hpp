@@ -116,9 +116,9 @@ class Engine {
   virtual void fetch_price(NodeId) const {}
   // Whether v's price follows from that of another node.
   virtual bool is_implicitly_priced(NodeId) const { return false; }
-  // Appends the arcs that may violate optimality when v's price rises: those out of v, and those
-  // into v that carry flow. Others at v may be among them. `risen`: by node, or empty; arcs between
-  // v and nodes that are marked in it may be left out.
+  // Appends the arcs that may violate optimality when v's price rises: those out of v, those into v
+  // that carry flow, and perhaps others at v. `risen`: by node; if it is not empty, arcs between v
+  // and nodes that are marked there, or priced by v (implicitly_priced_by), may be left out.
   virtual void arcs_bound_by(NodeId v, std::span<const std::uint8_t> risen,
                              std::vector<ArcId>& arcs) const {
     static_cast<void>(risen);

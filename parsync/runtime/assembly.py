@@ -123,6 +123,7 @@ class Assembly:
             self.partitioning.offsets,
             workload.catalog,
             workload.mapreduce,
+            workload.end_us,
         )
         options = spec.parse_options(group.options)
         if self.watch is not None:

@@ -14,13 +14,15 @@ from typing import Any
 OF_NOW: Mapping[str, str] = MappingProxyType({"quincy": "flow", "firmament": "flow"})
 # By what results are keyed, where it is not the name of the kind: those of `flow` that were kept
 # under its former name are found, and those of the kinds that have the name now are others. Load
-# spreading follows tasks of several sizes otherwise than before.
+# spreading follows tasks of several sizes otherwise than before. Results of `preempting` that are
+# older than the figures of preemption have none, and a table has none for the others then either.
 KEYED_AS: Mapping[str, str] = MappingProxyType(
     {
         "flow": "quincy",
         "quincy": "quincy, format 2",
         "firmament": "firmament, format 2",
         "flow_load_spreading": "flow_load_spreading, format 2",
+        "preempting": "preempting, format 2",
     }
 )
 

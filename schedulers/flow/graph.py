@@ -58,7 +58,7 @@ from schedulers.flow.solver_graph import (
     TaskState,
     TaskTable,
 )
-from schedulers.flow.waiting import PatienceArcs, WaitingGroups
+from schedulers.flow.waiting import PatienceArcs, WaitingGroups, check_progress
 from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
 
@@ -241,6 +241,7 @@ class FlowGraph:
         risen = progress_price.cost * (now_us // progress_price.quantum_us)
         if not self._preemption:
             risen = 0
+        check_progress(self._policy, risen)
         self._machine_arcs.raise_placements(risen)
         if self._arcs_change:
             self._refresh_aggregators(load, stream)

@@ -34,6 +34,7 @@ from schedulers.flow.solver_work import (
     SolverWork,
     orders_beyond_cache,
 )
+from schedulers.flow.waiting import check_time_prices
 from schedulers.interface import (
     NO_REASON,
     NONE,
@@ -85,6 +86,7 @@ class FlowScheduler:
         if self._estimator is not None:
             pricing = SlotPricing(options, policy, machines, options.preemption)
             policy = pricing.policy
+        check_time_prices(policy, options.preemption, environment.end_us)
         self._policy = policy
         self._observes = policy.overrides("observe")
         self._knows_running = options.preemption or policy.observes_running
@@ -242,7 +244,7 @@ class FlowScheduler:
             return self._racers[0]
         # small budgets, time and again, make shortest paths complete a solve
         named = (racer for racer in self._racers if racer.name == winner)
-        return next(named, AlgorithmChoice(winner))
+        return next(named, None) or AlgorithmChoice(winner)
 
     def _count_solver(self) -> int:
         """The operations of the solver, if its algorithm is not the default, whose are part of

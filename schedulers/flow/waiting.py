@@ -16,7 +16,45 @@ from schedulers.flow.policies.interface import (
     check_costs,
 )
 from schedulers.flow.solver_graph import NO_ARC, UNSCHEDULED, SolverGraph, TaskTable
+from shared_state.errors import AgoraError
 from shared_state.tasks import Int64, TaskBatch
+
+
+def check_time_prices(policy: Policy, preemption: bool, end_us: int) -> None:
+    """Refuse prices of time that leave the range of costs before a workload ends.
+
+    Under preemption the price of progress rises on the same arcs as that of waiting.
+
+    Raises:
+        AgoraError: A task that waits from the beginning to the end may cost more than MAX_COST.
+    """
+    waiting, progress = policy.wait_price, policy.progress_price
+    risen = waiting.cost * (end_us // waiting.quantum_us)
+    change = "lower wait_cost or raise wait_quantum_us"
+    if preemption:
+        by_progress = progress.cost * (end_us // progress.quantum_us)
+        if by_progress > risen:
+            change = "lower the price of progress, such as progress_cost"
+        risen += by_progress
+    if risen > MAX_COST:
+        seconds = end_us / 1e6
+        raise AgoraError(
+            f"{policy.name}: waiting costs {waiting.cost} for each {waiting.quantum_us} us"
+            + (f", and progress {progress.cost} for each {progress.quantum_us} us" * preemption)
+            + f": {risen} in the {seconds:,.3g} s of this workload, which is more than the largest "
+            f"cost, {MAX_COST}; {change}, or shorten the workload"
+        )
+
+
+def check_progress(policy: Policy, risen: int) -> None:
+    """Raise PolicyError if what arcs into machines cost more, because the price of progress has
+    risen since time 0, leaves the range of costs."""
+    if risen > MAX_COST:
+        raise PolicyError(
+            f"{policy.name}: by the price of progress, {policy.progress_price.cost} for each "
+            f"{policy.progress_price.quantum_us} us, the arcs to all machines, machine 0 first, "
+            f"cost {risen} more than at first; expected at most {MAX_COST}"
+        )
 
 
 class WaitingGroups:
@@ -67,12 +105,9 @@ class WaitingGroups:
         if len(group):
             cost = self._cost(group)
             node = self._graph.add_nodes(len(group))
-            arc = self._graph.add_arcs(
-                node,
-                np.full(len(group), self._sink),
-                np.full(len(group), UNBOUNDED),
-                cost * (quantum - first) + risen,
-            )
+            sink = np.full(len(group), self._sink)
+            now = self._price_now(group, cost, quantum - first, risen)
+            arc = self._graph.add_arcs(node, sink, np.full(len(group), UNBOUNDED), now)
             table.name_groups(node, arc, cost)
         late: Int64 = table.cost_of_lateness(row, self._wait_price.quantum_us)
         return late
@@ -85,8 +120,9 @@ class WaitingGroups:
 
     def price_waiting(self, table: TaskTable, quantum: int, risen: int) -> None:
         """Set the waiting price of all groups to that of this quantum, and `risen` more."""
-        _, _, arc, first, cost, _ = table.open_groups()
-        self._graph.solver.set_cost(arc, cost * (quantum - first) + risen)
+        group, _, arc, first, cost, _ = table.open_groups()
+        now = self._price_now(group, cost, quantum - first, risen)
+        self._graph.solver.set_cost(arc, now)
         self._graph.altered += len(arc)
 
     def bound(self, table: TaskTable, load: MachineLoad, quantum: int) -> int:
@@ -145,6 +181,16 @@ class WaitingGroups:
         )
         more = ", ..." if len(row) > 5 else ""
         return f"waiting_bounds: there is no room for the tasks that may not wait ({groups}{more})"
+
+    def _price_now(self, group: Int64, cost: Int64, quanta: Int64, risen: int) -> Int64:
+        """What the arcs of these groups to the sink cost after so many quanta. What is too much
+        stays too much, and does not overflow into the range."""
+        most = MAX_COST // np.maximum(cost, 1) + 1
+        price: Int64 = cost * np.minimum(quanta, most) + min(risen, MAX_COST + 1)
+        check_costs(
+            self._policy, price, lambda i: f"where tasks of group {int(group[i])} wait to the sink"
+        )
+        return price
 
     def _cost(self, group: Int64) -> Int64:
         """What each quantum of waiting costs in new groups."""
@@ -243,6 +289,7 @@ class PatienceArcs:
         risen = price.cost * (quantum - self._first_quantum)
         if (quantum, added) != self._priced:
             self._priced = (quantum, added)
+            check_costs(self._policy, np.array([risen + added]), lambda i: "W to the sink")
             self._graph.solver.set_cost(self._to_sink, np.array([risen + added]))
             self._graph.altered += 1
         check_costs(self._policy, cost, lambda i: f"task {int(table.task[row[i]])} to W")

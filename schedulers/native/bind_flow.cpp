@@ -303,7 +303,7 @@ void bind_flow(nb::module_& module) {
       .def("next_hop", with_arrays(&FlowArcs::next_hop, {"row"}))
       .def("destination", with_arrays(&FlowArcs::destination, {"row"}))
       .def("running",
-           [](const FlowArcs& self, const TaskTable& table, size_t machines) {
+           [](FlowArcs& self, const TaskTable& table, size_t machines) {
              const FlowArcs::Running found = self.running(table, machines);
              return arrays(found.moved, found.staying);
            })

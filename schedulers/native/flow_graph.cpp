@@ -1,6 +1,7 @@
 #include "flow_graph.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <tuple>
@@ -127,7 +128,7 @@ void TaskTable::offer(const TaskColumns& tasks) {
   for (size_t i = 0; i < n; ++i) {
     const int64_t known = row_of(tasks.task[i]);
     if (known != kNoRow) {
-      state[known] = static_cast<int8_t>(TaskState::kWaiting);
+      change_state(known, TaskState::kWaiting);
       continue;
     }
     const int64_t row = pool_.take();
@@ -140,7 +141,7 @@ void TaskTable::offer(const TaskColumns& tasks) {
     preference[row] = tasks.preference[i];
     gang[row] = tasks.gang[i];
     task_class[row] = tasks.task_class[i];
-    state[row] = static_cast<int8_t>(TaskState::kWaiting);
+    change_state(row, TaskState::kWaiting);
     machine[row] = allocation[row] = -1;
     since_us[row] = 0;
     node_state[row] = static_cast<int8_t>(TaskNodeState::kNone);
@@ -154,7 +155,7 @@ void TaskTable::reject(std::span<const int64_t> tasks) {
   for (const int64_t id : tasks) {
     const int64_t row = row_of(id);
     if (row != kNoRow && state_of(row) == TaskState::kInFlight)
-      state[row] = static_cast<int8_t>(TaskState::kWaiting);
+      change_state(row, TaskState::kWaiting);
   }
 }
 
@@ -165,8 +166,13 @@ void TaskTable::run(std::span<const int64_t> tasks, std::span<const int32_t> on,
   for (size_t i = 0; i < tasks.size(); ++i) {
     const int64_t row = row_of(tasks[i]);
     if (row == kNoRow) continue;
-    state[row] = static_cast<int8_t>(TaskState::kRunning);
+    change_state(row, TaskState::kInFlight);
+    if (node_state_of(row) == TaskNodeState::kRunning) {
+      graph_runs_on_.add(machine[row], -1);
+      graph_runs_on_.add(on[i], 1);
+    }
     machine[row] = on[i];
+    change_state(row, TaskState::kRunning);
     allocation[row] = as[i];
     since_us[row] = at_us;
   }
@@ -183,22 +189,80 @@ void TaskTable::forget(std::span<const int64_t> tasks) {
   std::sort(gone.begin(), gone.end());
   for (const int64_t row : gone) {
     leave_graph(row);
-    state[row] = static_cast<int8_t>(TaskState::kAbsent);
+    change_state(row, TaskState::kAbsent);
   }
   for (auto row = gone.rbegin(); row != gone.rend(); ++row) pool_.give_back(*row);
 }
 
 void TaskTable::set_state(std::span<const int64_t> rows, TaskState to) {
   require_rows(rows);
-  for (const int64_t row : rows) state[row] = static_cast<int8_t>(to);
+  for (const int64_t row : rows) change_state(row, to);
+}
+
+void TaskTable::change_state(int64_t row, TaskState to) {
+  const TaskState was = state_of(row);
+  if (was == to) return;
+  if (was == TaskState::kRunning) running_on_.add(machine[row], -1);
+  if (to == TaskState::kRunning) running_on_.add(machine[row], 1);
+  if (was == TaskState::kWaiting) {
+    const int32_t at = waiting_place_[row];
+    const int64_t last = waiting_.back();
+    waiting_[static_cast<size_t>(at)] = last;
+    waiting_place_[last] = at;
+    waiting_.pop_back();
+  }
+  if (to == TaskState::kWaiting) {
+    waiting_place_[row] = static_cast<int32_t>(waiting_.size());
+    waiting_.push_back(row);
+  }
+  state[row] = static_cast<int8_t>(to);
+  restated_.push_back(row);
+}
+
+void TaskTable::change_node_state(int64_t row, TaskNodeState to) {
+  if (node_state_of(row) == TaskNodeState::kRunning) graph_runs_on_.add(machine[row], -1);
+  if (to == TaskNodeState::kRunning) graph_runs_on_.add(machine[row], 1);
+  node_state[row] = static_cast<int8_t>(to);
+}
+
+template <class Holds>
+std::vector<int64_t> TaskTable::select_of_all(const Holds& holds) const {
+  std::vector<int64_t> found;
+  for (int64_t row = 0; row < static_cast<int64_t>(rows()); ++row)
+    if (holds(row)) found.push_back(row);
+  return found;
+}
+
+template <class Holds>
+std::vector<int64_t> TaskTable::select(std::span<const int64_t> listed, const Holds& holds) const {
+  constexpr size_t kRowsPerListed = 16;  // reading in order takes less than sorting
+  if (kRowsPerListed * listed.size() > rows()) return select_of_all(holds);
+  std::vector<int64_t> found;
+  std::copy_if(listed.begin(), listed.end(), std::back_inserter(found), holds);
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+std::vector<int64_t> TaskTable::Counts::first(size_t machines) const {
+  for (size_t m = machines; m < of_.size(); ++m)
+    require(of_[m] == 0, "machine: expected machines of the cell");
+  std::vector<int64_t> found = of_;
+  found.resize(machines, 0);
+  return found;
 }
 
 TaskTable::Changes TaskTable::begin_update(bool preemption) {
   changing_ = {};
-  const int64_t end = static_cast<int64_t>(rows());
-  for (int64_t row = 0; row < end; ++row) {
+  const auto differs = [&](int64_t row) {
+    return node_state_of(row) != wanted(state_of(row), preemption);
+  };
+  const std::vector<int64_t> differ =
+      preemption == preemption_ ? select(restated_, differs) : select_of_all(differs);
+  preemption_ = preemption;
+  restated_seen_ = restated_.size();
+  for (const int64_t row : differ) {
     const TaskNodeState is = node_state_of(row), to_be = wanted(state_of(row), preemption);
-    if (is == to_be) continue;
     if (is == TaskNodeState::kWaiting && to_be == TaskNodeState::kRunning) {
       changing_.started.push_back(row);
       continue;
@@ -293,11 +357,13 @@ std::vector<int64_t> TaskTable::end_patience(std::span<const int64_t> started, i
 }
 
 void TaskTable::end_update() {
-  for (const int64_t row : changing_.started)
-    node_state[row] = static_cast<int8_t>(TaskNodeState::kRunning);
+  restated_.erase(restated_.begin(),
+                  restated_.begin() + static_cast<std::ptrdiff_t>(restated_seen_));
+  restated_seen_ = 0;
+  for (const int64_t row : changing_.started) change_node_state(row, TaskNodeState::kRunning);
   for (const int64_t row : changing_.joining) {
     if (node[row] == kNoNode) throw std::logic_error("a task that joined the graph has no node");
-    node_state[row] = static_cast<int8_t>(wanted(state_of(row), true));
+    change_node_state(row, wanted(state_of(row), true));
   }
   changing_ = {};
 }
@@ -309,33 +375,14 @@ std::vector<int64_t> TaskTable::rows_of(std::span<const int64_t> tasks) const {
 }
 
 std::vector<int64_t> TaskTable::waiting() const {
-  std::vector<int64_t> found;
-  const int64_t end = static_cast<int64_t>(rows());
-  for (int64_t row = 0; row < end; ++row)
-    if (state_of(row) == TaskState::kWaiting) found.push_back(row);
-  return found;
+  return select(waiting_, [this](int64_t row) { return state_of(row) == TaskState::kWaiting; });
 }
 
 bool TaskTable::waiting_ask_for(std::span<const int64_t> unit) const {
   require(unit.size() == dimensions(), "unit: expected a number per dimension");
-  const int64_t end = static_cast<int64_t>(rows());
-  for (int64_t row = 0; row < end; ++row)
-    if (state_of(row) == TaskState::kWaiting &&
-        !std::equal(unit.begin(), unit.end(), &request[row]))
-      return false;
-  return true;
-}
-
-std::vector<int64_t> TaskTable::running_on(size_t machines) const {
-  std::vector<int64_t> found(machines, 0);
-  const int64_t end = static_cast<int64_t>(rows());
-  for (int64_t row = 0; row < end; ++row) {
-    if (state_of(row) != TaskState::kRunning) continue;
-    const auto on = static_cast<size_t>(machine[row]);
-    require(on < machines, "machine: expected machines of the cell");
-    ++found[on];
-  }
-  return found;
+  return std::all_of(waiting_.begin(), waiting_.end(), [&](int64_t row) {
+    return std::equal(unit.begin(), unit.end(), &request[row]);
+  });
 }
 
 std::vector<int64_t> TaskTable::still_waiting(std::span<const int64_t> tasks) const {
@@ -350,10 +397,8 @@ std::vector<int64_t> TaskTable::still_waiting(std::span<const int64_t> tasks) co
 
 int64_t TaskTable::first_end_of_patience() const {
   int64_t first = std::numeric_limits<int64_t>::max();
-  const int64_t end = static_cast<int64_t>(rows());
-  for (int64_t row = 0; row < end; ++row)
-    if (state_of(row) == TaskState::kWaiting && patience_ends_us[row] > 0)
-      first = std::min(first, patience_ends_us[row]);
+  for (const int64_t row : waiting_)
+    if (patience_ends_us[row] > 0) first = std::min(first, patience_ends_us[row]);
   return first == std::numeric_limits<int64_t>::max() ? 0 : first;
 }
 
@@ -376,7 +421,7 @@ void TaskTable::reserve(size_t more, int64_t largest_id) {
   for (auto* column : {&task, &job, &request, &submit_us, &gang, &machine, &allocation, &since_us,
                        &node, &group_place, &running_arc, &patience_arc, &patience_ends_us})
     column->grow(pool_.rows());
-  for (auto* column : {&priority, &preference}) column->grow(pool_.rows());
+  for (auto* column : {&priority, &preference, &waiting_place_}) column->grow(pool_.rows());
   for (auto* column : {&task_class, &state, &node_state}) column->grow(pool_.rows());
 }
 
@@ -384,7 +429,7 @@ void TaskTable::leave_graph(int64_t row) {
   if (node_state_of(row) == TaskNodeState::kNone) return;
   abandoned_.push_back(node[row]);
   groups.leave(group_place[row]);
-  node_state[row] = static_cast<int8_t>(TaskNodeState::kNone);
+  change_node_state(row, TaskNodeState::kNone);
   node[row] = kNoNode;
 }
 
@@ -427,7 +472,10 @@ FlowArcs::New FlowArcs::join(const Joining& tasks) {
   int64_t largest = -1;
   for (const int64_t row : tasks.row) largest = std::max(largest, row);
   if (at(largest + 1) > tasks_.size()) tasks_.resize(std::max(at(largest + 1), 2 * tasks_.size()));
-  for (const int64_t row : tasks.row) tasks_[at(row)] = {};
+  for (const int64_t row : tasks.row) {
+    tasks_[at(row)] = {};
+    note(row);
+  }
   unnamed_ = std::move(found.arcs);
   return std::move(found.nodes);
 }
@@ -517,7 +565,10 @@ void FlowArcs::add_of_tasks(std::span<const int64_t> arc, std::span<const int64_
           "row, head: expected one of each per arc");
   for (const int64_t each : row) task_at(each);
   reserve(arc);
-  for (size_t i = 0; i < arc.size(); ++i) of_tasks_[at(arc[i])] = {row[i], head[i], 0, kNoArc};
+  for (size_t i = 0; i < arc.size(); ++i) {
+    of_tasks_[at(arc[i])] = {row[i], head[i], 0, kNoArc};
+    note(row[i]);
+  }
 }
 
 void FlowArcs::add_inner(std::span<const int64_t> arc, std::span<const int64_t> inner) {
@@ -550,7 +601,9 @@ void FlowArcs::take_flow(std::span<const int64_t> arc, std::span<const int64_t> 
   for (size_t i = 0; i < arc.size(); ++i) {
     const int64_t row = of_tasks_[at(arc[i])].row;
     if (row != kNoRow) {
-      if (flow[i] > 0) tasks_[at(row)].next_hop = arc[i];
+      if (flow[i] == 0) continue;
+      tasks_[at(row)].next_hop = arc[i];
+      note(row);
       continue;
     }
     InnerArc& its = inner_[at(arc[i])];
@@ -561,19 +614,20 @@ void FlowArcs::take_flow(std::span<const int64_t> arc, std::span<const int64_t> 
   }
 }
 
-FlowArcs::Running FlowArcs::running(const TaskTable& table, size_t machines) const {
-  Running found{{}, std::vector<int64_t>(machines, 0)};
-  const int64_t end =
-      std::min(static_cast<int64_t>(table.rows()), static_cast<int64_t>(tasks_.size()));
-  for (int64_t row = 0; row < end; ++row) {
-    if (static_cast<TaskNodeState>(table.node_state[row]) != TaskNodeState::kRunning) continue;
-    if (tasks_[at(row)].next_hop != table.running_arc[row]) {
-      found.moved.push_back(row);
+FlowArcs::Running FlowArcs::running(const TaskTable& table, size_t machines) {
+  Running found{{}, table.graph_runs_on(machines)};
+  for (const int64_t row : may_move_) {
+    noted_[at(row)] = false;
+    if (at(row) >= table.rows() ||
+        static_cast<TaskNodeState>(table.node_state[row]) != TaskNodeState::kRunning ||
+        tasks_[at(row)].next_hop == table.running_arc[row])
       continue;
-    }
-    require(at(table.machine[row]) < machines, "machine: expected machines of the cell");
-    ++found.staying[at(table.machine[row])];
+    found.moved.push_back(row);
+    --found.staying[at(table.machine[row])];
   }
+  std::sort(found.moved.begin(), found.moved.end());
+  may_move_.clear();
+  for (const int64_t row : found.moved) note(row);  // until the flow lets them stay
   return found;
 }
 

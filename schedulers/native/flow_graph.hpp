@@ -254,8 +254,11 @@ class TaskTable {
   std::vector<int64_t> waiting() const;                               // rows, ascending
   // Whether every task that waits requests exactly `unit`.
   bool waiting_ask_for(std::span<const int64_t> unit) const;
-  // How many tasks are RUNNING on each of so many machines.
-  std::vector<int64_t> running_on(size_t machines) const;
+  // How many tasks are RUNNING on each of so many machines, and by their node state.
+  std::vector<int64_t> running_on(size_t machines) const { return running_on_.first(machines); }
+  std::vector<int64_t> graph_runs_on(size_t machines) const {
+    return graph_runs_on_.first(machines);
+  }
   // Which of these tasks wait, as indices. All must be known.
   std::vector<int64_t> still_waiting(std::span<const int64_t> task) const;
   // When the patience of the first waiting task that has some ends; 0: none has.
@@ -280,7 +283,29 @@ class TaskTable {
     return id >= 0 && static_cast<size_t>(id) < row_of_.size() ? row_of_[static_cast<size_t>(id)]
                                                                : kNoRow;
   }
+  // Machines to numbers of tasks.
+  class Counts {
+   public:
+    void add(int64_t on, int64_t more) {
+      if (on < 0) return;  // no machine
+      if (static_cast<size_t>(on) >= of_.size()) of_.resize(static_cast<size_t>(on) + 1, 0);
+      of_[static_cast<size_t>(on)] += more;
+    }
+    // Of so many machines. Throws std::invalid_argument if others have tasks.
+    std::vector<int64_t> first(size_t machines) const;
+
+   private:
+    std::vector<int64_t> of_;
+  };
+
   TaskState state_of(int64_t row) const { return static_cast<TaskState>(state[row]); }
+  void change_state(int64_t row, TaskState to);
+  void change_node_state(int64_t row, TaskNodeState to);
+  // The rows for which something holds, ascending. It holds only for rows that are listed.
+  template <class Holds>
+  std::vector<int64_t> select_of_all(const Holds& holds) const;
+  template <class Holds>
+  std::vector<int64_t> select(std::span<const int64_t> listed, const Holds& holds) const;
   TaskNodeState node_state_of(int64_t row) const {
     return static_cast<TaskNodeState>(node_state[row]);
   }
@@ -292,6 +317,15 @@ class TaskTable {
   std::vector<int32_t> row_of_;     // by task id
   std::vector<int64_t> abandoned_;  // nodes to be removed with the next update
   Changes changing_;                // since begin_update()
+  // Kept, so that a round need not look at all rows:
+  std::vector<int64_t> waiting_;          // rows, in no order
+  GrowingColumn<int32_t> waiting_place_;  // where a row is in it
+  Counts running_on_, graph_runs_on_;     // RUNNING by state, and by node state
+  // Rows whose state has changed since the last update, perhaps twice, and how many of them
+  // begin_update() saw.
+  std::vector<int64_t> restated_;
+  size_t restated_seen_ = 0;
+  bool preemption_ = false;  // of the last update
 };
 
 // What the arcs of a flow scheduler's graph stand for, and what the solver's flow says about tasks
@@ -386,7 +420,7 @@ class FlowArcs {
     std::vector<int64_t> moved;    // rows, ascending
     std::vector<int64_t> staying;  // [M]
   };
-  Running running(const TaskTable& table, size_t machines) const;
+  Running running(const TaskTable& table, size_t machines);
 
   // Of rows that have been in the graph at a solve:
   std::vector<int64_t> next_hop(std::span<const int64_t> row) const;     // kNoArc: never solved
@@ -413,6 +447,14 @@ class FlowArcs {
     int64_t next_hop = kNoArc;
   };
 
+  // The task may be one that the flow moves, though it was none at the last call of running().
+  void note(int64_t row) {
+    if (noted_.size() < tasks_.size()) noted_.resize(tasks_.size(), false);
+    if (noted_[static_cast<size_t>(row)]) return;
+    noted_[static_cast<size_t>(row)] = true;
+    may_move_.push_back(row);
+  }
+
   // The arcs of tasks that join, or are listed anew: nodes, and what is kept of each.
   struct Listed {
     New nodes;
@@ -429,6 +471,10 @@ class FlowArcs {
   std::vector<TaskArc> of_tasks_;  // by arc
   std::vector<InnerArc> inner_;    // by arc
   std::vector<Task> tasks_;        // by row
+  // Rows, each once, of tasks that the flow moved at the last call of running(), or that have got
+  // another next hop or a running arc since; and by row, whether it is among them.
+  std::vector<int64_t> may_move_;
+  std::vector<bool> noted_;
   std::vector<TaskArc> unnamed_;
   std::vector<TaskArc> relisted_;       // in order, with their ids in
   std::vector<int64_t> relisted_arcs_;  // kNoArc: new

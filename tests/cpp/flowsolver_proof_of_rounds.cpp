@@ -1,9 +1,11 @@
 // A round that is proved optimal from the round before: the proof must object exactly when a look
 // at the whole network does. Correct engines give it nothing to object to, so this one reports
-// wrong prices: those of some nodes are said to have risen or fallen.
+// wrong prices, those of some nodes are said to have risen or fallen; and wrong flow, which does
+// not balance.
 //
 //   target                              600 histories
 //   target --from 5000 --runs 1000      other ones
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -30,8 +32,15 @@ class LyingEngine final : public ForwardingEngine {
     lie_[v] += by;
     lied_.push_back(v);
   }
+  // The arc is said to have one more unit of flow.
+  void lie_about_flow(ArcId arc) {
+    flow_lie_.push_back(arc);
+    flow_lied_.push_back(arc);
+  }
   void tell_the_truth() {
     for (NodeId v = 0; v < lie_.size(); ++v) lie(v, -lie_[v]);
+    flow_lied_.insert(flow_lied_.end(), flow_lie_.begin(), flow_lie_.end());
+    flow_lie_.clear();
   }
 
   Status run(const Control& control, Stats& stats) override {
@@ -46,6 +55,10 @@ class LyingEngine final : public ForwardingEngine {
       known[v] = true;
     }
     lied_.clear();
+    touched_ = ForwardingEngine::touched_arcs();
+    for (ArcId arc : flow_lied_) touched_.push_back({arc, 0});
+    flow_lied_.clear();
+    said_flow_ = flow_lie_;
     said_.clear();
     std::vector<NodeId> implied;
     for (NodeId v = 0; v < lie_.size(); ++v) {
@@ -63,10 +76,17 @@ class LyingEngine final : public ForwardingEngine {
     return ForwardingEngine::price(v) + (v < said_.size() ? said_[v] : 0);
   }
   const std::vector<NodeId>& repriced_nodes() const override { return repriced_; }
+  std::int64_t flow(ArcId arc, NodeId tail) const override {
+    return ForwardingEngine::flow(arc, tail) +
+           std::count(said_flow_.begin(), said_flow_.end(), arc);
+  }
+  const std::vector<FlowBefore>& touched_arcs() const override { return touched_; }
 
  private:
   std::vector<std::int64_t> lie_, said_;  // by node; what is said as of the last run
   std::vector<NodeId> lied_, repriced_;
+  std::vector<ArcId> flow_lie_, said_flow_, flow_lied_;  // the second: as of the last run
+  std::vector<FlowBefore> touched_;
 };
 
 struct Counts {
@@ -109,6 +129,7 @@ class History {
     }
     for (NodeId m = 0; m < machines_; ++m)
       flowsolver::add_arc(network, machine(m), 0, random_.between(0, 3), random_.between(0, 2));
+    core_arcs_ = static_cast<std::int64_t>(network.num_arcs());
     for (NodeId t = 0; t < tasks; ++t) {
       network.supply.push_back(1);
       flowsolver::add_arc(network, core + t, 0, 1, random_.between(5, 12));
@@ -151,6 +172,8 @@ class History {
     if (random_.one_in(4)) come_and_go();
     if (engine_ == nullptr) return;
     engine_->tell_the_truth();
+    if (random_.one_in(10))
+      engine_->lie_about_flow(static_cast<ArcId>(random_.between(0, core_arcs_ - 1)));
     if (random_.one_in(2)) return;
     for (NodeId v = 1; v < core_; ++v) {
       if (chosen[v] && !random_.one_in(10)) engine_->lie(v, amount);
@@ -175,6 +198,7 @@ class History {
 
   Random random_;
   NodeId hubs_ = 0, machines_ = 0, core_ = 0;
+  std::int64_t core_arcs_ = 0;
   LyingEngine* engine_ = nullptr;
   IncrementalSolver solver_;
 };

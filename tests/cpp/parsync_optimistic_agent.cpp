@@ -113,6 +113,7 @@ class TestAgent {
     made.index = index;
     made.sample_us = kSampleUs;
     if (draw(3) == 0) made.longest_us = 40;
+    if (draw(3) == 0) made.most_tasks = 1 + static_cast<int64_t>(draw(3));
     made.cuts_at_sync = draw(2);
     made.pipelines = !policy_->at_every_attempt() && draw(2);
     made.freed_at_once = freed_at_once_;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kDimensions = 2;
 constexpr int64_t kQuantum = 10;
+constexpr size_t kMachines = 5;
 
 size_t at(int64_t index) { return static_cast<size_t>(index); }
 
@@ -66,6 +67,7 @@ class History {
   void round() {
     offer();
     tell();
+    if (draw_(8) == 0) preemption_ = !preemption_;
     const auto changes = table_.begin_update(preemption_);
     check_removed(changes.removed);
     check_started(changes.started);
@@ -103,7 +105,8 @@ class History {
   void tell() {
     std::vector<int64_t> ids;
     for (uint64_t n = draw_(8); n > 0; --n) ids.push_back(static_cast<int64_t>(draw_(70)) - 3);
-    const std::vector<int32_t> machine(ids.size(), 7);
+    const auto on = static_cast<int32_t>(draw_(kMachines));
+    const std::vector<int32_t> machine(ids.size(), on);
     const std::vector<int64_t> allocation(ids.size(), 9);
     switch (draw_(3)) {
       case 0:
@@ -117,7 +120,7 @@ class History {
         for (const int64_t id : ids) {
           if (!knows(id)) continue;
           tasks_[id].state = TaskState::kRunning;
-          CHECK(table_.machine[row_of(id)] == 7 && table_.allocation[row_of(id)] == 9);
+          CHECK(table_.machine[row_of(id)] == on && table_.allocation[row_of(id)] == 9);
         }
         break;
       default:
@@ -239,6 +242,13 @@ class History {
     }
     std::sort(expected.begin(), expected.end());
     CHECK(table_.waiting() == expected);
+    std::vector<int64_t> run(kMachines, 0), run_in_graph(kMachines, 0);
+    for (const auto& [id, task] : tasks_) {
+      const int64_t on = table_.machine[row_of(id)];
+      if (task.state == TaskState::kRunning) ++run[at(on)];
+      if (task.node >= 0 && task.runs) ++run_in_graph[at(on)];
+    }
+    CHECK(table_.running_on(kMachines) == run && table_.graph_runs_on(kMachines) == run_in_graph);
     // Each task requests something else.
     const int64_t first = expected.empty() ? 0 : table_.task[expected.front()];
     CHECK(table_.waiting_ask_for(std::vector<int64_t>{first, first + 1}) == (expected.size() < 2));
@@ -258,7 +268,7 @@ class History {
   int64_t row_of(int64_t id) const { return table_.rows_of({&id, 1}).front(); }
 
   Draws draw_;
-  const bool preemption_;
+  bool preemption_;
   TaskTable table_;
   std::map<int64_t, Known> tasks_;
   std::map<int64_t, std::pair<int64_t, int64_t>> jobs_;  // node, first quantum

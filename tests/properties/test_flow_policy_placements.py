@@ -82,10 +82,16 @@ class SpreadCosts(Statement):
 class ShortestFirst(Statement):
     """r + 1 placed; waiting costs the most that r can be and the time waited, in tenths of a
     second, or the larger of r and the time waited. r is the mean run time of tasks of the same job
-    that have ended, or of the same class, or a minute, as of when the task joined."""
+    that have ended, or of the same class, or `unknown`, as of when the task joined.
 
-    def __init__(self, may_wait: bool) -> None:
+    A running task pays -r less the time that it has run, with r as of when it was first seen to
+    run. What the others' costs are raised by if they may wait is not part of its own."""
+
+    def __init__(self, may_wait: bool, unknown: int, price: int) -> None:
         self.may_wait = may_wait
+        self.unknown = unknown
+        self.price = price  # of a tenth of a second of waiting
+        self.expected_since: dict[int, tuple[int, int]] = {}  # of running ones: since when, r
         self.known: list[tuple[int, int, int]] = []  # job, class, time
         self.since: dict[int, int] = {}
         self.expected: dict[int, int] = {}
@@ -100,27 +106,43 @@ class ShortestFirst(Statement):
 
     def begin(self, now: Round) -> None:
         for i in np.flatnonzero(now.joined).tolist():
-            job, of_class = int(now.tasks.job[i]), int(now.tasks.task_class[i])
-            same = [us for j, _, us in self.known if j == job]
-            same = same or [us for _, c, us in self.known if c == of_class]
-            mean_us = sum(same) // len(same) if same else 60 * SECOND
-            self.expected[int(now.tasks.task[i])] = mean_us // 100_000
+            self.expected[int(now.tasks.task[i])] = self.mean(now, i)
+        for i in np.flatnonzero(now.machine >= 0).tolist():
+            task, since_us = int(now.tasks.task[i]), int(now.since_us[i])
+            if self.expected_since.get(task, (-1, 0))[0] != since_us:
+                self.expected_since[task] = since_us, self.mean(now, i)
+
+    def mean(self, now: Round, i: int) -> int:
+        job, of_class = int(now.tasks.job[i]), int(now.tasks.task_class[i])
+        same = [us for j, _, us in self.known if j == job]
+        same = same or [us for _, c, us in self.known if c == of_class]
+        return sum(same) // len(same) // 100_000 if same else self.unknown
 
     def run_time(self, now: Round) -> Int64:
         return np.array([self.expected[task] for task in now.tasks.task.tolist()], np.int64)
 
+    def early(self, now: Round) -> Int64:
+        """What a task that has not waited for as long as it will run pays more, if it may wait."""
+        waited = self.price * now.waited(100_000)
+        more = np.maximum(waited, self.run_time(now)) - waited
+        return more if self.may_wait else more * 0
+
     def place(self, now: Round) -> Int64:
-        return super().place(now) + self.run_time(now)[:, None] + 1
+        early = np.where(now.machine >= 0, self.early(now), 0)
+        return super().place(now) + (self.run_time(now) + 1 - early)[:, None]
 
     def wait(self, now: Round) -> Int64:
-        waited = now.waited(100_000)
-        return np.maximum(waited, self.run_time(now)) if self.may_wait else 864_002 + waited
+        waited = self.price * now.waited(100_000)
+        if not self.may_wait:
+            return 864_002 + waited
+        return waited + np.where(now.machine >= 0, 0, self.early(now))
+
+    def stay(self, now: Round) -> Int64:
+        expected = [self.expected_since.get(one, (0, 0))[1] for one in now.tasks.task.tolist()]
+        return -np.array(expected, np.int64) - now.ran(100_000)
 
     def offset(self, now: Round) -> int:
-        if not self.may_wait:
-            return 0
-        waited, run_time = now.waited(100_000), self.run_time(now)
-        return int((waited - np.maximum(waited, run_time)).sum())
+        return -int(self.early(now)[now.machine < 0].sum())
 
 
 CLASSES = ("sheep", "rabbit", "devil")  # of batch, service and MapReduce tasks
@@ -412,9 +434,21 @@ def test_octopus(seed: int, cell: tuple[int, int], preemption: bool) -> None:
 
 
 @examples(60)
-@given(seeds, cells, st.booleans())
-def test_shortest_job_first(seed: int, cell: tuple[int, int], may_wait: bool) -> None:
-    trial("shortest_job_first", ShortestFirst(may_wait), seed, cell, may_wait=may_wait).run(6)
+@given(seeds, cells, st.booleans(), st.booleans(), st.sampled_from([2, 30, 600]), st.integers(1, 9))
+def test_shortest_job_first(
+    seed: int, cell: tuple[int, int], may_wait: bool, preemption: bool, unknown: int, price: int
+) -> None:
+    shortest_trial(seed, cell, may_wait, preemption, unknown, price).run(8)
+
+
+def shortest_trial(
+    seed: int, cell: tuple[int, int], may_wait: bool, preemption: bool, unknown: int, price: int
+) -> Trial:
+    """unknown: the run time, in tenths of a second, that is expected of tasks like no other."""
+    options = {"may_wait": may_wait, "preemption": preemption, "wait_cost": price}
+    options["unknown_s"] = unknown / 10
+    statement = ShortestFirst(may_wait, unknown, price)
+    return trial("shortest_job_first", statement, seed, cell, **options)
 
 
 @st.composite
@@ -506,6 +540,7 @@ def test_what_the_searches_compare_does_happen() -> None:
     """Tasks are placed, wait, and are preempted, and gangs are among them."""
     free = (1, 0, 0, False, 1)  # without a margin, running tasks move for as little as that
     cases: dict[str, Callable[[int], Trial]] = {
+        "shortest": lambda seed: shortest_trial(seed, (2, 1), seed % 2 > 0, True, 2, 9),
         "spread": lambda seed: trial("load_spreading", SpreadCosts(), seed, (2, 1)),
         "quincy": lambda seed: quincy_trial(
             QuincyCosts(*free), seed, (3, 1), free, preemption=True
@@ -523,4 +558,4 @@ def test_what_the_searches_compare_does_happen() -> None:
             preempted[name] += one.preempted
             waiting[name] += len(one.waiting)
     assert min(placed.values()) > 20 and min(waiting.values()) > 0
-    assert preempted["quincy"] > 0 and preempted["spread"] == 0
+    assert preempted["quincy"] > 0 and preempted["shortest"] > 0 and preempted["spread"] == 0

@@ -24,7 +24,7 @@ SECOND_US = 1_000_000
 Network = options_with_policy(FlowOptions, {"policy": "network_aware"})
 
 
-def world_of(links: list[int], slots: int, preemption: bool) -> FlowWorld:
+def world_of(links: list[int], slots: int, preemption: bool, request_sizes: int = 16) -> FlowWorld:
     spec = CellSpec(
         ("cpu", "net_mbps"),
         np.array([[slots, link] for link in links], np.int64),
@@ -32,14 +32,29 @@ def world_of(links: list[int], slots: int, preemption: bool) -> FlowWorld:
         np.zeros(len(links), np.int64),
         np.array([1000, 1000], np.int64),
     )
-    options = Network(policy="network_aware", certify_every=1, preemption=preemption)
+    options = Network(
+        policy="network_aware",
+        certify_every=1,
+        preemption=preemption,
+        request_sizes=request_sizes,
+    )
     return FlowWorld(spec, build(options, environment(spec)))
 
 
-class Round:
-    """The choices of a round, and what they cost, written down from the paper."""
+def rounded_up(request: int, link: int) -> int:
+    """Three significant bits: 8 to 16 by twos, 16 to 32 by fours, and so on."""
+    step = 1
+    while request > 8 * step:
+        step *= 2
+    up = -(-request // step) * step
+    return min(up, link) if request <= link else up
 
-    def __init__(self, world: FlowWorld) -> None:
+
+class Round:
+    """The choices of a round, and what they cost, written down from the paper. `rounded`: requests
+    count as rounded up."""
+
+    def __init__(self, world: FlowWorld, rounded: bool = False) -> None:
         table = world.scheduler.table
         self.row = np.flatnonzero(table.node_state != TaskNodeState.NONE)
         self.request = table.request[self.row, 1].tolist()
@@ -54,6 +69,8 @@ class Round:
         self.spare = np.maximum(world.view.free[:, 1], 0).tolist()
         self.used = (world.spec.limit[:, 1] - self.spare).tolist()
         self.link = int(world.spec.limit[:, 1].max())
+        if rounded:
+            self.request = [rounded_up(request, self.link) for request in self.request]
         self.room = world.scheduler.graph._machine_arcs.room.tolist()
 
     def cheapest(self) -> int:
@@ -91,8 +108,10 @@ class Round:
 def test_the_placement_is_the_cheapest_by_the_stated_costs(data: st.DataObject) -> None:
     preemption = data.draw(st.booleans())
     links = data.draw(st.lists(st.sampled_from([10, 20, 35]), min_size=3, max_size=3))
-    world = world_of(links, data.draw(st.integers(1, 4)), preemption)
-    sizes = data.draw(st.sampled_from([[5], [0], [5, 10], [0, 5, 10], [3, 7, 40]]))
+    rounded = data.draw(st.booleans())
+    slots = data.draw(st.integers(1, 4))
+    world = world_of(links, slots, preemption, request_sizes=0 if rounded else 16)
+    sizes = data.draw(st.sampled_from([[5], [0], [5, 10], [0, 5, 10], [3, 7, 40], [9, 17, 33, 35]]))
     stream = Stream(data.draw(st.integers(0, 2**32)))
     first = 0
     offered: dict[int, TaskBatch] = {}
@@ -107,7 +126,7 @@ def test_the_placement_is_the_cheapest_by_the_stated_costs(data: st.DataObject) 
         world.offer(new)
         plan = world.plan()  # which checks that all claims fit
         table = world.scheduler.table
-        seen = Round(world)
+        seen = Round(world, rounded)
         assert world.scheduler.graph.cost == seen.cheapest()
         stats = plan.stats
         if not (preemption or stats["oversubscribed"] or stats["repaired"]):
@@ -147,3 +166,21 @@ def test_a_link_is_no_place_for_a_task_that_exceeds_what_is_spare() -> None:
     plan = world.plan()
     assert plan.stats["oversubscribed"] == plan.stats["repaired"] == 0
     assert len(plan.task) == 1 and plan.task[0] in (3, 4) and plan.machine.tolist() == [1]
+
+
+def test_hundreds_of_sizes_share_a_few_aggregators() -> None:
+    """The first sizes have one each. Others share theirs with what is at most a quarter less, and
+    keep them."""
+    world = world_of([10_000] * 3, slots=4, preemption=False, request_sizes=2)
+    policy = world.scheduler.graph._policy
+    sizes = [7_777, 5_001, *range(1, 10_000, 13), 10_000]
+    for first in (0, 2):
+        request = np.array([[1, size] for size in sizes[first : 2 if first == 0 else None]])
+        policy.task_arcs(tasks_of(np.arange(len(request)), request=request))
+    assert policy.aggregators <= 2 + 4 * 14
+    request = np.array([[1, size] for size in sizes])
+    asked_again = policy.task_arcs(tasks_of(np.arange(len(sizes)), request=request))
+    counted = policy._requests[-1 - asked_again.head]
+    assert counted[:2].tolist() == [7_777, 5_001]
+    assert np.all(counted >= sizes) and np.all(counted * 4 <= np.array(sizes) * 5)
+    assert counted.max() == 10_000  # so that the largest link has room for each

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyarrow import parquet
@@ -23,7 +22,6 @@ from experiments.analysis.frontier_model import (
     write_frontier,
 )
 from experiments.analysis.summary_model import SeedFigures
-from experiments.campaign import loop as engine
 from experiments.campaign.running import make_workload
 from experiments.commands.frontier import app
 from experiments.config.price_settings import prices_of_arm
@@ -36,7 +34,7 @@ from experiments.studies.frontiers.build import (
     dominated_area,
     elsewhere_cost,
 )
-from experiments.studies.frontiers.execution import POINTS, frontier_of_run, run_grid, write_points
+from experiments.studies.frontiers.execution import POINTS, FrontierOfRun, run_grid, write_points
 from experiments.studies.frontiers.grid import Grid, make_grid
 from experiments.studies.frontiers.wording import (
     answers,
@@ -257,26 +255,22 @@ def test_sentences_name_sets_and_conditions(grid: Grid, results: Results) -> Non
 
 
 def test_a_run_s_frontier_takes_what_its_arms_have_run(
-    grid: Grid, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    grid: Grid, results: Results, tmp_path: Path
 ) -> None:
     config = grid.config
     known = {seed: {"greedy": results[0, seed], "first fit": results[2, seed]} for seed in (1, 2)}
-    asked: list[int] = []
-    run_tasks = engine.run_tasks
-
-    def counted(points: Any, *arguments: Any, **options: Any) -> Any:
-        asked.append(len(points))
-        return run_tasks(points, *arguments, **options)
-
-    monkeypatch.setattr("experiments.studies.frontiers.execution.run_tasks", counted)
+    frontier = FrontierOfRun(config, known)
+    assert len(frontier.points) == 6 and not frontier.is_whole  # of 10
     workload = make_workload(config, 1)
-    summary = frontier_of_run(
-        config, workload, tmp_path, known, Interruption(), lambda done, total: None
-    )
-    assert asked == [6]  # of 10
+    of_key = {point.key(): results[place, point.seed] for place, point in grid.points()}
+    for index, point in enumerate(frontier.points):
+        if index == 3:  # those of seed 1
+            part = frontier.write(workload, tmp_path)
+            assert part.partial == "interrupted after 7 of 10 runs"
+        frontier.take(index, of_key[point.key()])
+    assert frontier.is_whole
+    summary = frontier.write(workload, tmp_path)
     assert summary == read_frontier(tmp_path / FRONTIER) == summary_of(grid, results)
-    without = config.model_copy(update={"frontier": frontier_config(architectures=[]).frontier})
-    assert frontier_of_run(without, workload, tmp_path, {}, Interruption(), lambda *_: None) is None
 
 
 def test_an_interrupted_grid_keeps_what_has_run(grid: Grid, results: Results) -> None:

@@ -35,6 +35,7 @@ from tests.replay.test_golden_runs import GOLDEN, feature_run
         "calibrated, Omega with quotas and failing machines",
         "gangs that hold the queue, left waiting",
         "tasks that come before the first view",
+        "tasks one by one",
     ],
 )
 def test_an_optimistic_agent_in_python_runs_as_the_native_one(

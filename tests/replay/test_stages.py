@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from experiments import figures
+from experiments.analysis.frontier_model import FRONTIER, read_frontier
 from experiments.analysis.model_files import read_model
 from experiments.analysis.run_directory import read_summary
 from experiments.analysis.summary_model import KeptSeed, RunSummary
@@ -23,13 +26,17 @@ from experiments.campaign.points import Point
 from experiments.campaign.preconditions import make_run_directory
 from experiments.campaign.progress import ProgressReport
 from experiments.campaign.running import ArmRun, make_workload, run_arm_virtual
+from experiments.config.frontier_config import Architecture, FrontierConfig
 from experiments.config.run_config import LiveConfig, RunConfig
 from experiments.config.workload_config import WorkloadConfig
+from experiments.figures import style
 from experiments.interruption import Interruption
+from experiments.report.page import write_report
 from experiments.studies.run import stages
 from experiments.studies.run.execution import run
 from experiments.studies.run.killed_runs import finish_killed
 from parsync.spec.decision_times import ModelledTime
+from shared_state.errors import AgoraError
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 
 WORKLOAD = OPTIONS.model_copy(update={"load_percent": (60,), "phase_s": 1.0})
@@ -136,6 +143,46 @@ def test_the_first_run_is_the_first_seed_and_a_report_is_there_from_the_start(
     found = read_summary(directory)
     assert (found.arms, found.live_runs) == (summary.arms, summary.live_runs)
     assert found.partial_reason == "the runs with other decision times are missing"
+
+
+@pytest.mark.usefixtures("one_process")
+def test_figures_of_the_arms_are_drawn_once_beside_the_seeds_and_are_those_of_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = ("trade_off", "delay_over_time", "delay_distribution", "backlog_over_time")
+    few = tuple(spec for spec in figures.FIGURES if spec.name in chosen)
+    monkeypatch.setattr(figures, "FIGURES", few)
+    save, threads = style.save, []
+
+    def counted(*arguments: Any) -> Any:
+        threads.append((arguments[-1], threading.current_thread() is threading.main_thread()))
+        return save(*arguments)
+
+    monkeypatch.setattr(style, "save", counted)
+    status, directory, _ = started(tmp_path)
+    assert status == 0
+    of_seeds = [name for name, in_main in threads if in_main]
+    assert of_seeds == ["trade_off", "live_trade_off"]
+    names = [f"{live}{name}" for live in ("", "live_") for name in chosen]
+    assert sorted(name for name, _ in threads) == sorted(names)
+
+    files = [*(directory / "figures").iterdir(), directory / "report.html"]
+    before = {path: path.read_bytes() for path in files}
+    write_report(directory)
+    assert len(threads) == 2 * len(names)
+    assert {path: path.read_bytes() for path in files} == before
+
+
+@pytest.mark.usefixtures("no_figures", "one_process")
+def test_figures_that_could_not_be_drawn_beside_the_seeds_are_drawn_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> Any:
+        raise AgoraError("no room")
+
+    monkeypatch.setattr(stages, "arms_drawn", failing)
+    status, directory, _ = started(tmp_path)
+    assert status == 0 and (directory / "report.html").is_file()
 
 
 @pytest.mark.usefixtures("no_figures", "one_process")
@@ -283,3 +330,50 @@ def test_of_arms_in_virtual_time_those_that_ended_are_kept(tmp_path: Path) -> No
     assert summary.partial_reason.startswith("interrupted in virtual time; 1 of 2 arms did not run")
     assert [folder.name for folder in (directory / "arms").iterdir()] == [kept.slug]
     assert not kept.partial and kept.totals.committed == summary.workload.arrivals
+
+
+WITH_FRONTIER = CONFIG.model_copy(
+    update={
+        "frontier": FrontierConfig(
+            seeds=2,
+            architectures=(
+                Architecture(arm="greedy", knob="options.patience_s", values=(0.0, 0.05)),
+            ),
+        )
+    }
+)
+
+
+@pytest.mark.usefixtures("no_figures", "one_process")
+@pytest.mark.parametrize(
+    ("runs", "reason", "frontier"),
+    [
+        (1, "interrupted during the paired seeds", None),  # of two
+        (2, "interrupted during the frontier", None),  # no seed is whole
+        (3, "interrupted during the frontier", "interrupted after 2 of 4 runs"),
+        (5, "interrupted during the runs with other decision times", ""),  # of two
+        (7, "", ""),
+    ],
+)
+def test_what_a_stop_signal_leaves_of_the_later_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: int, reason: str, frontier: str | None
+) -> None:
+    """Under seed 1 both arms have run, and so has one point of the frontier."""
+    run_points = stages.run_points
+
+    def stopped(points: Sequence[Point], interruption: Interruption) -> Iterator[Any]:
+        assert len(points) == 7  # one of them is an arm under seed 2
+        place = {id(point): number for number, point in enumerate(points)}
+        in_order = sorted(run_points(points, interruption), key=lambda one: place[id(one[0])])
+        for number, one in enumerate(in_order):
+            if number == runs:
+                raise KeyboardInterrupt
+            yield one
+
+    monkeypatch.setattr(stages, "run_points", stopped)
+    _, directory, _ = started(tmp_path, config=WITH_FRONTIER)
+    assert read_summary(directory).partial_reason.startswith(reason)
+    path = directory / FRONTIER
+    assert path.exists() == (frontier is not None)
+    if frontier is not None:
+        assert read_frontier(path).partial == frontier

@@ -4,6 +4,7 @@ messages mean what they should."""
 from __future__ import annotations
 
 import gc
+import tomllib
 import weakref
 from collections import Counter
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from experiments.campaign.running import make_workload
-from experiments.config.run_config import RunConfig, load_config
+from experiments.config.run_config import RunConfig, load_config, validated
 from experiments.config.workload_config import WorkloadConfig
 from experiments.workloads.service_batch import SPEC as SERVICE_BATCH
 from experiments.workloads.synthetic import generate
@@ -289,6 +290,20 @@ def test_the_mixed_cell_holds_what_it_says(mixed: RunConfig) -> None:
     assert options["adaptive"].strategy == "adaptive"
     assert groups["adaptive"].protocol.gap_us != groups["staggered"].protocol.gap_us
     assert {groups["quincy"].kind, groups["spreading"].kind} == {"flow", "flow_load_spreading"}
+
+
+def test_every_scoring_scheduler_of_the_example_places_its_jobs() -> None:
+    """Each beside the others, and four of each on a cell of their own."""
+    tree = tomllib.loads((ROOT / "examples" / "scoring.toml").read_text(encoding="utf-8"))
+    tree["settle_s"] = 0.2
+    tree["workload"] |= {"load_percent": [50], "phase_s": 1.0}
+    scoring = validated(tree, "scoring")
+    workload = make_workload(scoring, scoring.seed)
+    for config in scoring.arms:
+        _, tables = run(config, workload, 500)
+        assert len(tables["tasks"]["task"]) == len(workload.arrival_rows) > 400, config.name
+        placed = np.bincount(tables["tasks"]["agent"], minlength=4)
+        assert placed.min() > 50 and len(placed) == 4, config.name
 
 
 @pytest.mark.parametrize("message_us", [0, 500])

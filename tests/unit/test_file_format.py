@@ -124,6 +124,8 @@ def test_a_command_says_it_once(tmp_path: Path, no_figures: None, one_process: N
 
 def key(kind: str, more: str = "", **tree: Any) -> str:
     arm = arm_toml("A", kind=kind, count=1, more=f"{COUNTED}\n{more}")
+    if kind == "preempting":
+        arm = arm.replace("partitions", 'evictions = "lower_priority"\npartitions', 1)
     base = tomllib.loads(workload_toml(40, 0.5) + arm)
     config = validated({"settle_s": 0.1, **base, **tree}, "test")
     return Point(config, config.arms[0], 3).key()
@@ -139,12 +141,16 @@ def test_results_of_flow_are_kept_by_the_name_that_it_had() -> None:
 def test_results_that_are_others_than_before_have_other_keys(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Flow under preemption, and load spreading where sizes of tasks differ."""
+    """Flow under preemption, load spreading where sizes of tasks differ, and greedy preemption,
+    which has figures of its own now."""
     preempts = "options = { preemption = true }"
-    cases = (("flow", ""), ("flow", preempts), ("flow_load_spreading", ""))
-    now = [key(*case) for case in cases]
+    alike = (("flow", ""), ("random", ""))
+    others = (("flow", preempts), ("flow_load_spreading", ""), ("preempting", ""))
+    now = [key(*case) for case in (*alike, *others)]
     monkeypatch.setattr(points, "group_as_keyed", _as_it_was)
-    assert [key(*case) == its for case, its in zip(cases, now, strict=True)] == [True, False, False]
+    before = [key(*case) for case in (*alike, *others)]
+    same = [its == it for its, it in zip(now, before, strict=True)]
+    assert same == [True, True, False, False, False]
 
 
 def _as_it_was(group: dict[str, Any]) -> dict[str, Any]:

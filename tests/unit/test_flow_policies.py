@@ -191,7 +191,7 @@ def test_policies_that_ignore_constraints_refuse_them(policy: str) -> None:
         ({"fair_share": True, "patience_s": 1.0}, "cannot stand beside patience_s"),
         (
             {"fair_share": True, "priority_preemption": True},
-            "quincy: fair_share bounds who waits; it cannot stand beside priority_preemption",
+            "fair_share bounds who waits; it cannot stand beside priority_preemption",
         ),
         (
             {"policy": "coco", "interference": {"batch": "cow"}},

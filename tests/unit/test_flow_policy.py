@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,19 @@ import pytest
 
 from schedulers.flow.options import FlowOptions
 from schedulers.flow.policies.interface import (
+    MAX_COST,
     AggregatorArcs,
     MachineLoad,
     ObservedCell,
     Policy,
     PolicyError,
     TaskArcs,
+    TimePrice,
     to_aggregator,
 )
 from schedulers.flow.scheduler import FlowScheduler
 from schedulers.interface import SchedulerEnvironment
+from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 from tests.flow_world import FlowWorld, cell_of, environment, slot_cell, tasks_of
@@ -287,6 +291,57 @@ def test_bad_policies_are_refused_by_name_and_arc(policy: Callable[[], Policy], 
         world.offer(tasks_of(np.arange(2)))
         world.plan()
         world.plan()
+
+
+class _Ages(ServicesFirst):
+    def __init__(self, wait: int, progress: int = 0) -> None:
+        self.wait_price, self.progress_price = TimePrice(wait, 10), TimePrice(progress, 10)
+
+
+@pytest.mark.parametrize("cost", [MAX_COST >> 8, 1 << 62])
+def test_a_price_of_waiting_that_leaves_the_range_is_refused_with_the_arc(cost: int) -> None:
+    """Not a quantum too early, and also where the product overflows into the range."""
+    lasts = MAX_COST // cost  # quanta
+    for later in (lasts + 1, lasts + 4):
+        world = world_with(_Ages(cost))
+        world.offer(tasks_of(np.arange(30), job=np.full(30, 4)))
+        world.plan()
+        world.now_us = 10 * lasts
+        world.plan()
+        world.now_us = 10 * later
+        says = r"_Ages: the arc from where tasks of group 4 wait to the sink costs \d+; expected"
+        with pytest.raises(PolicyError, match=says):
+            world.plan()
+
+
+def test_a_price_of_progress_that_leaves_the_range_is_refused() -> None:
+    spec = slot_cell(machines=2, slots=1, rack_size=1)
+    options = FlowOptions(certify_every=1, preemption=True)
+    world = FlowWorld(spec, FlowScheduler(_Ages(0, MAX_COST >> 4), options, environment(spec)))
+    world.offer(tasks_of(np.arange(1)))
+    world.now_us = 169
+    world.plan()
+    world.now_us = 170
+    with pytest.raises(PolicyError, match=r"_Ages: by the price of progress, .* machine 0 first"):
+        world.plan()
+
+
+@pytest.mark.parametrize("preemption", [False, True])
+@pytest.mark.parametrize(("wait", "progress"), [(8, 0), (5, 3), (3, 5), (9, 0), (5, 4), (4, 5)])
+def test_prices_that_leave_the_range_before_the_workload_ends_are_refused_at_once(
+    wait: int, progress: int, preemption: bool
+) -> None:
+    """MAX_COST is 8 of these units in 100 us; without preemption progress has no price."""
+    unit = MAX_COST // 80
+    spec = slot_cell(machines=2, slots=1, rack_size=1)
+    given = replace(environment(spec), end_us=109)
+    policy, options = _Ages(wait * unit, progress * unit), FlowOptions(preemption=preemption)
+    if wait + progress * preemption <= 8:
+        FlowScheduler(policy, options, given)
+        return
+    change = "lower the price of progress" if progress > wait else "lower wait_cost or"
+    with pytest.raises(AgoraError, match=f"_Ages: waiting costs {wait * unit} for .*; {change}"):
+        FlowScheduler(policy, options, given)
 
 
 def test_bounds_that_no_flow_meets_are_refused_with_the_group() -> None:

@@ -322,7 +322,7 @@ def test_narrow_costs_are_scaled_as_wide_ones() -> None:
 def test_paid_prices_beyond_the_range_are_refused() -> None:
     world, _ = world_with(slot_cell(1, 1, 1), [[MAX_COST + 1]], **PAID)
     world.offer(tasks_of(np.arange(1), preference=1))
-    with pytest.raises(ValueError, match="Quincy: an arc into a machine costs"):
+    with pytest.raises(PolicyError, match="Quincy: an arc into a machine costs"):
         world.plan()
 
 

@@ -283,8 +283,9 @@ def test_networks_on_which_shortest_paths_search_far(name, seed):
 
 
 @pytest.mark.parametrize("name", FAR)
-def test_cost_scaling_takes_over(name):
-    assert solve(network_and_cost(name, 1)[0]).stats.relabels > 0
+def test_another_algorithm_takes_over(name):
+    stats = solve(network_and_cost(name, 1)[0]).stats
+    assert stats.relabels + stats.pivots > 0
 
 
 @pytest.mark.parametrize("cell", CELLS)

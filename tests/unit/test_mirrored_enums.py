@@ -9,6 +9,7 @@ import pytest
 from schedulers import _native as schedulers_native
 from schedulers.greedy.scheduler import PlacementKind
 from schedulers.interface import PartitionQuality, PartitionRanking
+from schedulers.scoring.scheduler import ScoringKind
 from shared_state import _native as state_native
 from shared_state.cell import MAX_CAPACITY, MAX_DIMENSIONS, MAX_OVERCOMMIT_PERMILLE
 from shared_state.transaction import Reason
@@ -21,6 +22,7 @@ from shared_state.transaction import Reason
         (PartitionRanking, schedulers_native.RANKING_NAMES),
         (PartitionQuality, schedulers_native.QUALITY_NAMES),
         (PlacementKind, schedulers_native.PLACEMENT_KIND_NAMES),
+        (ScoringKind, schedulers_native.SCORING_KIND_NAMES),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -292,6 +292,17 @@
     const on = target(event);
     if (on && picked === null && !pinned) tellNode(Number(on.dataset.n));
   });
+  /** Scroll a tall graph to its machines: above and below there may be places for tasks of other
+   * rounds only. */
+  function centre() {
+    const boxes = [...drawing().querySelectorAll(".machine")].map((one) =>
+      one.getBoundingClientRect());
+    if (boxes.length === 0) return;
+    const all = paper.getBoundingClientRect();
+    const top = Math.min(...boxes.map((box) => box.top));
+    const bottom = Math.max(...boxes.map((box) => box.bottom));
+    paper.scrollTop += (top + bottom) / 2 - all.top - all.height / 2;
+  }
   function fit() {
     const fits = paper.classList.toggle("fit");
     id("fit").setAttribute("aria-pressed", String(fits));
@@ -333,5 +344,8 @@
   if (first >= 0) now = first;
   const named = sorted.find(([, name]) => name === asked.get("task"));
   if (named) pickTask(named[0]);
-  else show();
+  else {
+    show();
+    centre();
+  }
 })();

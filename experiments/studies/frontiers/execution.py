@@ -305,7 +305,6 @@ def run_grid(
     interruption: Interruption,
     on_done: Callable[[int], None],
     *,
-    known: Mapping[str, SeedFigures] | None = None,
     store: Store[SeedFigures] | None = None,
     address: str | None = None,
 ) -> tuple[Results, str]:
@@ -315,7 +314,6 @@ def run_grid(
         grid: What to run.
         interruption: Of the command.
         on_done: Called with the number of runs that are done, whenever there is one more.
-        known: Figures of points that have run already, by key.
         store: Where the figures of each run are kept, and taken from the next time.
         address: Of a Ray cluster; None: this machine.
 
@@ -326,17 +324,14 @@ def run_grid(
         AgoraError: A point does not get to its end.
     """
     results: Results = {}
-    left: list[tuple[int, Point]] = []
-    for place, point in grid.points():
-        if known is not None and (figures := known.get(point.key())) is not None:
-            results[place, point.seed] = figures
-        else:
-            left.append((place, point))
-    runs = run_tasks([point for _, point in left], interruption, store=store, pool=pool_at(address))
+    points = grid.points()
+    runs = run_tasks(
+        [point for _, point in points], interruption, store=store, pool=pool_at(address)
+    )
     try:
         with contextlib.closing(runs):
             for index, measured in runs:
-                place, point = left[index]
+                place, point = points[index]
                 results[place, point.seed] = measured.figures
                 on_done(len(results))
     except KeyboardInterrupt:
@@ -344,55 +339,62 @@ def run_grid(
     return results, ""
 
 
-def frontier_of_run(
-    config: RunConfig,
-    workload: Workload,
-    directory: Path,
-    seeds: Mapping[int, Mapping[str, SeedFigures]],
-    interruption: Interruption,
-    on_done: Callable[[int, int], None],
-) -> FrontierSummary | None:
-    """Run the small frontier of a run, on its workload as it is, and write it into its directory.
-
-    It has at most as many seeds as the arms. Points that are arms of the run, under seeds that
-    these have run, are not run again.
+class FrontierOfRun:
+    """The small frontier of a run, on its workload as it is. It has at most as many seeds as the
+    run's arms.
 
     Args:
-        config: The run's.
-        workload: Of its seed.
-        directory: Of the run.
-        seeds: The figures of its arms, by seed and name.
-        interruption: Of the command.
-        on_done: Called with the number of runs that are done, and of all, after each.
-
-    Returns:
-        The frontier; None if the configuration has no architectures.
-
-    Raises:
-        AgoraError: A point does not get to its end, or nothing can be written.
-        KeyboardInterrupt: A stop signal was received. The seeds that are whole are written.
+        config: The run's; its frontier has architectures.
+        known: The figures of arms that have run, by seed and name: they are not run again.
     """
-    if not config.frontier.architectures:
-        return None
-    grid = make_grid(as_it_is(config))
-    known = {
-        Point(config, arm, seed).key(): figures[arm.name]
-        for seed, figures in seeds.items()
-        for arm in config.arms
-        if arm.name in figures
-    }
-    results, partial = run_grid(
-        grid, interruption, lambda done: on_done(done, grid.runs), known=known
-    )
-    try:
-        summary = build_frontier(grid, results, workload, partial)
-    except AgoraError:
-        interruption.check()
-        raise
-    write_points(directory / POINTS_OF_RUN, grid, results)
-    write_frontier(directory / FRONTIER, summary)
-    interruption.check()
-    return summary
+
+    def __init__(self, config: RunConfig, known: Mapping[int, Mapping[str, SeedFigures]]) -> None:
+        self._grid = make_grid(as_it_is(config))
+        self._results: Results = {}
+        of_key = {
+            Point(config, arm, seed).key(): figures[arm.name]
+            for seed, figures in known.items()
+            for arm in config.arms
+            if arm.name in figures
+        }
+        self._left: list[tuple[int, Point]] = []
+        for place, point in self._grid.points():
+            if (figures := of_key.get(point.key())) is not None:
+                self._results[place, point.seed] = figures
+            else:
+                self._left.append((place, point))
+
+    @property
+    def points(self) -> list[Point]:
+        """What has to run. Some are arms under their paired seeds, with the same keys."""
+        return [point for _, point in self._left]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every point has its figures."""
+        return len(self._results) == self._grid.runs
+
+    def take(self, index: int, figures: SeedFigures) -> None:
+        """Take the figures of one of the points."""
+        place, point = self._left[index]
+        self._results[place, point.seed] = figures
+
+    def write(self, workload: Workload, directory: Path) -> FrontierSummary:
+        """Write the frontier, or the seeds of it that are whole, into the directory of the run.
+
+        Args:
+            workload: Of the run's seed.
+            directory: Of the run.
+
+        Raises:
+            AgoraError: No seed is whole, or nothing can be written.
+        """
+        grid, done = self._grid, len(self._results)
+        partial = "" if self.is_whole else f"interrupted after {done} of {grid.runs} runs"
+        summary = build_frontier(grid, self._results, workload, partial)
+        write_points(directory / POINTS_OF_RUN, grid, self._results)
+        write_frontier(directory / FRONTIER, summary)
+        return summary
 
 
 def as_it_is(config: RunConfig) -> RunConfig:

@@ -207,9 +207,7 @@ def run(
             if config.seeds > 1 or config.live_cell is not None:
                 stages.predictions()
         if config.seeds > 1 and not stages.broken:
-            stages.paired_seeds()
-            stages.frontier()
-            stages.other_choices()
+            stages.later_runs()
     except KeyboardInterrupt:
         reason, status = stages.doing, interruption.exit_status
     except (AgoraError, MemoryError) as error:

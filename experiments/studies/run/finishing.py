@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.text import Text
@@ -33,6 +34,9 @@ from experiments.studies.run.calibration import write_calibration
 from experiments.version import version_text
 from parsync.metrics.summary import quantities, series, summarise
 from parsync.spec.arm import decision_clock
+
+if TYPE_CHECKING:
+    from experiments.figures import Drawn  # matplotlib takes a second to import
 
 
 class ArmResults:
@@ -67,6 +71,7 @@ def finish_run(
     partial: str,
     report: ProgressReport,
     interruption: Interruption,
+    drawn: Callable[[], Drawn],
 ) -> OSError | None:
     """Write everything into the run directory and show the comparison. Returns why that could not
     be printed; None if it was.
@@ -80,6 +85,7 @@ def finish_run(
         report: Shows that the report is being made.
         interruption: Raises KeyboardInterrupt once the results are written, if a stop signal comes
             meanwhile; one that came before is why the run is partial.
+        drawn: Returns the figures that arms_drawn has drawn of these runs; called last.
     """
     known = interruption.received
 
@@ -106,7 +112,7 @@ def finish_run(
     with report.stage("drawing the report"):
         from experiments.report.page import write_report  # matplotlib takes a second to import
 
-        path = write_report(directory, check)
+        path = write_report(directory, check, drawn())
     report.console.print(Text(f"report: {path}"), soft_wrap=True)
     return failed
 
@@ -120,25 +126,65 @@ def report_so_far(
     seeds: Mapping[int, Mapping[str, SeedFigures]],
     directory: Path,
     to_come: Sequence[str],
+    known: Drawn,
 ) -> Path:
     """Write the report of a run that goes on, and nothing else. Returns its path.
 
     Args:
         runs, live_runs, results: As in finish_run.
         to_come: What the run has still to do, in words.
+        known: The figures that arms_drawn has drawn of these runs.
 
     Raises:
         AgoraError: The report cannot be written.
     """
     from experiments.report.page import write_report_so_far
 
+    run = _run_so_far(config, workload, runs, live_runs, results, seeds, directory)
+    return write_report_so_far(run, to_come, known)
+
+
+def arms_drawn(
+    config: RunConfig,
+    workload: WorkloadFacts,
+    runs: Sequence[ArmRun],
+    live_runs: Sequence[ArmRun],
+    results: ArmResults,
+    directory: Path,
+    check: Callable[[], None],
+) -> Drawn:
+    """Draw the figures of the report that need no paired seeds, once all arms have run.
+
+    Args:
+        runs, live_runs, results: As in finish_run.
+        check: Called before each figure; what it raises ends the drawing.
+
+    Raises:
+        AgoraError: A figure cannot be written.
+    """
+    from experiments.report.page import draw_arms
+
+    run = _run_so_far(config, workload, runs, live_runs, results, {}, directory)
+    return draw_arms(run, check)
+
+
+def _run_so_far(
+    config: RunConfig,
+    workload: WorkloadFacts,
+    runs: Sequence[ArmRun],
+    live_runs: Sequence[ArmRun],
+    results: ArmResults,
+    seeds: Mapping[int, Mapping[str, SeedFigures]],
+    directory: Path,
+) -> Run:
+    """A run that goes on, as if it were finished."""
     arms, live = _results(config, runs, live_runs, results, seeds, {})
     summary = summary_of_results(_facts(config, ""), workload, arms, live)
     described = (*summary.arms, *summary.live_runs)
     series = {
         one.slug: dict(arm.series) for one, arm in zip(described, (*arms, *live), strict=True)
     }
-    return write_report_so_far(Run(directory, summary, series), to_come)
+    return Run(directory, summary, series)
 
 
 def preview(

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from experiments.config.flags import arm_beside, changed_workload, settled, trace_workload
+from experiments.config.flags import arm_beside, changed_workload, is_used, settled, trace_workload
 from experiments.config.frontier_config import FrontierConfig
 from experiments.config.presets import (
     LIVE_ARM,
@@ -57,9 +57,8 @@ def resolve(options: RunOptions) -> RunConfig:
         tree["live"] = {**tree.get("live", {}), "arms": None}
         tree["frontier"] = {}
         tree["sensitivity_seeds"] = 0
-    for kind, count in options.added:
-        arms = [ArmConfig.model_validate(arm) for arm in tree["arms"]]
-        tree["arms"].append(arm_beside(kind, count, arms).model_dump(mode="json"))
+    if options.added:
+        tree["arms"] = _with_added(options, tree["arms"])
     if options.live:
         chosen = None if ALL in options.live else list(dict.fromkeys(options.live))
         tree["live"] = {**tree.get("live", {}), "arms": chosen}
@@ -92,6 +91,17 @@ def resolve(options: RunOptions) -> RunConfig:
             live=options.live or None,
         )
     return config
+
+
+def _with_added(options: RunOptions, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The arms and one for each --with, but for a kind that an arm of a file or a mix already uses
+    and that has no number of its own: that is given to be known."""
+    arms = [ArmConfig.model_validate(arm) for arm in given]
+    own = [] if options.config is None and options.mix is None else list(arms)
+    for kind, count in options.added:
+        if count is not None or not is_used(kind, own):
+            arms.append(arm_beside(kind, count or 1, arms))
+    return [arm.model_dump(mode="json") for arm in arms]
 
 
 def refuse_given(why: str, **options: object) -> None:

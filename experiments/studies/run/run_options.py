@@ -30,7 +30,7 @@ class RunOptions:
 
     config: Path | None = None
     mix: str | None = None
-    added: tuple[tuple[str, int], ...] = ()  # of --with: kind, how many schedulers
+    added: tuple[tuple[str, int | None], ...] = ()  # of --with: kind, how many if that is given
     scale: ScaleName | None = None
     trace: str | None = None
     speedup: int | None = None

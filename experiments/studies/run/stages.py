@@ -5,8 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -23,10 +29,12 @@ from experiments.campaign.progress import Progress, ProgressReport
 from experiments.campaign.running import ArmRun, ArmRunner, figures_of_run, make_workload
 from experiments.config.run_config import RunConfig
 from experiments.interruption import Interruption
-from experiments.studies.frontiers.execution import frontier_of_run
+from experiments.studies.frontiers.execution import FrontierOfRun
 from experiments.studies.run.calibration import prediction_points, predictions_of
+from experiments.studies.run.drawing import DrawingThread
 from experiments.studies.run.finishing import (
     ArmResults,
+    arms_drawn,
     finish_run,
     preview,
     report_so_far,
@@ -40,7 +48,45 @@ from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
+if TYPE_CHECKING:
+    from experiments.figures import Drawn  # matplotlib takes a second to import
+
 REPORT_EVERY_S = 10.0  # a shorter run has one report, at its end
+
+
+class _Part(StrEnum):
+    """What runs in virtual time after the arms; the value says it to people."""
+
+    PAIRED = "paired seeds"
+    FRONTIER = "frontiers"
+    CHANGED = "other decision times"
+
+
+_INTERRUPTED = {
+    _Part.PAIRED: "interrupted during the paired seeds",
+    _Part.FRONTIER: "interrupted during the frontier",
+    _Part.CHANGED: "interrupted during the runs with other decision times",
+}
+
+
+def _interrupted(left: Mapping[_Part, int]) -> str:
+    """Why a run is partial that is interrupted while so many runs of each part are left."""
+    return next((why for part, why in _INTERRUPTED.items() if left[part]), "interrupted")
+
+
+@dataclass(frozen=True, slots=True)
+class _LaterRun:
+    """A run after those of the arms.
+
+    Attributes:
+        place: Runs with a lower one are begun before.
+        take: Takes its figures.
+    """
+
+    part: _Part
+    place: tuple[int, int]
+    point: Point
+    take: Callable[[SeedFigures], None]
 
 
 class Stages:
@@ -82,6 +128,9 @@ class Stages:
         self._changed: list[tuple[Choice, Point, SeedFigures]] = []
         self._predicted: dict[str, SeedFigures] = {}
         self._results = ArmResults()
+        self._drawing = DrawingThread()
+        self._report_begun: Future[Path] | None = None
+        self._arms_drawn: Future[Drawn] | None = None
         self._reported = False
         self._reported_s = time.monotonic()
         self.runs: dict[str, ArmRun] = {}
@@ -119,6 +168,7 @@ class Stages:
             config, workload = self._of_live, self._live_workload()
             self.before_live()
         for number, arm in enumerate(alone, start=1):
+            self._await_drawing()  # it would disturb a live run
             self.doing = f"'{arm.name}': interrupted"
             cell = f" on {config.live.machines:,} machines" if config.live.machines else ""
             title = f"{number}/{len(alone)} {arm.name}{f', live{cell}' if separate else ''}"
@@ -180,27 +230,70 @@ class Stages:
         result = self._results.of(config, run)
         keep_arm(self._directory, result, slug, self._facts, self._version, run.stopped)
 
-    def paired_seeds(self) -> None:
-        """Run all arms over the paired seeds. The arms that ran in virtual time have run under the
-        first one already.
+    def later_runs(self) -> None:
+        """Run all arms over the paired seeds, the architectures behind them over their knobs, and
+        some arms with other choices about decision times. All are one map, so that no processor
+        waits for the last runs of each. The arms that ran in virtual time have run under the first
+        paired seed already.
 
         Raises:
-            KeyboardInterrupt: A stop signal was received.
-            AgoraError: A run does not get to its end.
+            KeyboardInterrupt: A stop signal was received. If the paired seeds are done, the seeds
+                of the frontier that are whole are written.
+            AgoraError: A run does not get to its end, or the frontier cannot be written.
         """
-        self.doing = "interrupted during the paired seeds"
-        done = self.seeds.get(self._config.seed, {})
-        points = [
-            point
-            for point in paired_points(self._config)
-            if point.seed != self._config.seed or point.arm.name not in done
-        ]
-        # Of a seed, whose workload a process makes once, the longest first: no process is left
-        # with one when the others are done.
-        points.sort(key=lambda point: (point.seed, -self._times.run_s(point.arm)))
-        for point, figures in self._points(points, "paired seeds in virtual time"):
-            self._of_seed(point.seed, point.arm.name, figures)
+        config = self._config
+        frontier = FrontierOfRun(config, self.seeds) if config.frontier.architectures else None
+        wanted = [*self._paired_runs(), *self._frontier_runs(frontier), *self._changed_runs()]
+        by_id = {id(one.point): one for one in wanted}
+        left = Counter(one.part for one in wanted)
+        # The longest first, so that no process is left with one when the others are done; of the
+        # paired seeds one after the other, so that a run that is stopped has whole ones.
+        wanted.sort(key=lambda one: (*one.place, -self._times.run_s(one.point.arm)))
+        parts = [part for part in _Part if left[part]]
+        what = f"{', '.join(part.value for part in parts)}, in virtual time"
+        self._draw_arms()
+        self._report_so_far()
+        try:
+            self.doing = _interrupted(left)
+            for point, figures in self._points([one.point for one in wanted], what):
+                one = by_id[id(point)]
+                one.take(figures)
+                left[one.part] -= 1
+                self.doing = _interrupted(left)
+                if left[one.part]:
+                    continue
+                if one.part is _Part.PAIRED:
+                    self._report_so_far()
+                elif one.part is _Part.FRONTIER and frontier is not None:
+                    frontier.write(self._workload, self._directory)
+        except KeyboardInterrupt:
+            if frontier is not None and left[_Part.FRONTIER] and not left[_Part.PAIRED]:
+                with contextlib.suppress(AgoraError):  # no seed is whole
+                    frontier.write(self._workload, self._directory)
+            raise
+        if frontier is not None and not frontier.points:
+            frontier.write(self._workload, self._directory)
         self.doing = "interrupted"
+
+    def _paired_runs(self) -> Iterator[_LaterRun]:
+        done = self.seeds.get(self._config.seed, {})
+        for point in paired_points(self._config):
+            if point.seed != self._config.seed or point.arm.name not in done:
+                take = partial(self._of_seed, point.seed, point.arm.name)
+                yield _LaterRun(_Part.PAIRED, (0, point.seed), point, take)
+
+    def _frontier_runs(self, frontier: FrontierOfRun | None) -> Iterator[_LaterRun]:
+        if frontier is not None:
+            for index, point in enumerate(frontier.points):
+                yield _LaterRun(_Part.FRONTIER, (1, 0), point, partial(frontier.take, index))
+
+    def _changed_runs(self) -> Iterator[_LaterRun]:
+        for choice, point in changed_points(self._config):
+            yield _LaterRun(_Part.CHANGED, (1, 0), point, partial(self._of_choice, choice, point))
+
+    def _of_choice(self, choice: Choice, point: Point, figures: SeedFigures) -> None:
+        """Keep the figures of an arm with another choice about decision times."""
+        self._changed.append((choice, point, figures))
 
     def _of_seed(self, seed: int, name: str, figures: SeedFigures) -> None:
         """Keep the figures of an arm under a paired seed."""
@@ -210,43 +303,13 @@ class Stages:
         write_seed(self._directory, seed, kept)
 
     def predictions(self) -> None:
-        """Run the live arms in virtual time, calibrated on each other. Errors as paired_seeds."""
+        """Run the live arms in virtual time, calibrated on each other. Errors as later_runs."""
         points = prediction_points(self._config, self._live_in_order())
         if not points:
             return
         self.doing = "interrupted during the predictions of live runs"
         for point, figures in self._points(points, "predictions of live runs, in virtual time"):
             self._predicted[point.arm.name] = figures
-        self.doing = "interrupted"
-
-    def frontier(self) -> None:
-        """Run the architectures behind the arms over their knobs, and write their frontier. Errors
-        as paired_seeds."""
-        self.doing = "interrupted during the frontier"
-        self._report_so_far()
-        with self._report.stage("frontier, in virtual time") as show:
-            frontier_of_run(
-                self._config,
-                self._workload,
-                self._directory,
-                self.seeds,
-                self._interruption,
-                lambda done, total: show(f"frontier, in virtual time: {done} of {total} runs"),
-            )
-        self.doing = "interrupted"
-
-    def other_choices(self) -> None:
-        """Run the arms with other choices about decision times. Errors as paired_seeds."""
-        changed = changed_points(self._config)
-        if not changed:
-            return
-        self.doing = "interrupted during the runs with other decision times"
-        self._report_so_far()
-        of_key = {point.key(): (choice, point) for choice, point in changed}
-        points = [point for _, point in changed]
-        for point, figures in self._points(points, "other decision times, in virtual time"):
-            choice, changed_point = of_key[point.key()]
-            self._changed.append((choice, changed_point, figures))
         self.doing = "interrupted"
 
     def _points(self, points: Sequence[Point], what: str) -> Iterator[tuple[Point, SeedFigures]]:
@@ -262,6 +325,8 @@ class Stages:
 
     def finish(self, reason: str) -> OSError | None:
         """Write the results and the report. Returns and raises as finish_run."""
+        if reason:
+            self._drawing.stop()
         return finish_run(
             self._config,
             self._facts,
@@ -275,7 +340,13 @@ class Stages:
             reason,
             self._report,
             self._interruption,
+            self._drawn_at_last,
         )
+
+    def _drawn_at_last(self) -> Drawn:
+        """The figures of the arms, when nothing is being drawn any more."""
+        self._drawing.wait(_nothing)
+        return self._drawn()
 
     def in_order(self) -> list[ArmRun]:
         """The runs that the arms are compared by, in the order of the configuration."""
@@ -288,31 +359,70 @@ class Stages:
         return [runs[arm.name] for arm in self._config.arms if arm.name in runs]
 
     def _report_so_far(self) -> None:
-        """Write the report with what there is, unless that was done just before."""
+        """Begin to write the report with what there is, unless that was done just before."""
         to_come = self._to_come()
         if not to_come or time.monotonic() - self._reported_s < REPORT_EVERY_S:
             return
-        runs, live = (
-            [run for run in those if not run.stopped]
-            for those in (self.in_order(), self._live_in_order())
-        )
+        runs, live = self._whole_runs()
         if not runs:
             return
-        with self._report.stage("drawing the report"):
-            path = report_so_far(
+        seeds = {seed: dict(figures) for seed, figures in self.seeds.items()}
+        self._report_begun = self._drawing.begin(
+            lambda: report_so_far(
                 self._config,
                 self._facts,
                 runs,
                 live,
                 self._results,
-                self.seeds,
+                seeds,
                 self._directory,
                 to_come,
+                self._drawn(),
             )
+        )
+        self._reported_s = time.monotonic()
+
+    def _await_drawing(self) -> None:
+        """Wait for the report that was begun. Raises AgoraError if it could not be written."""
+        if self._report_begun is None:
+            return
+        with self._report.stage("drawing the report"):
+            self._drawing.wait(self._interruption.check)
+        path = self._report_begun.result()
+        self._report_begun = None
         if not self._reported:
             self._console.print(Text(f"report so far: {path}"), soft_wrap=True)
         self._reported = True
-        self._reported_s = time.monotonic()
+
+    def _draw_arms(self) -> None:
+        """Begin to draw those figures of the final report that need nothing that is to come."""
+        runs, live = self._whole_runs()
+        self._arms_drawn = self._drawing.begin(
+            lambda: arms_drawn(
+                self._config,
+                self._facts,
+                runs,
+                live,
+                self._results,
+                self._directory,
+                self._drawing.check,
+            )
+        )
+
+    def _drawn(self) -> Drawn:
+        """The figures of the arms that are drawn; none if that failed: the report tries again."""
+        drawn = self._arms_drawn
+        if drawn is None or not drawn.done() or drawn.exception() is not None:
+            return {}
+        return drawn.result()
+
+    def _whole_runs(self) -> tuple[list[ArmRun], list[ArmRun]]:
+        """The runs of arms, and the separate live runs, that got to their end."""
+        runs, live = (
+            [run for run in those if not run.stopped]
+            for those in (self.in_order(), self._live_in_order())
+        )
+        return runs, live
 
     def _not_yet_live(self) -> list[ArmConfig]:
         return [arm for arm in self._live if arm.name not in self.live_runs]
@@ -334,7 +444,7 @@ class Stages:
             parts.append(f"{counted(len(left), 'paired seed')} for confidence intervals")
         if config.frontier.architectures and config.seeds > 1 and not self._has_frontier():
             parts.append("the frontiers of the architectures")
-        if config.sensitivity_seeds and config.seeds > 1 and not self._changed:
+        if config.seeds > 1 and len(self._changed) < len(changed_points(config)):
             parts.append("how far the results depend on decision times")
         return parts
 

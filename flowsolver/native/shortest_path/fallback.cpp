@@ -1,9 +1,9 @@
 #include "shortest_path/fallback.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "cost_scaling/cost_scaling.hpp"
+#include "graph/network_shape.hpp"
 #include "relaxation/relaxation.hpp"
 #include "simplex/network_simplex.hpp"
 
@@ -12,11 +12,17 @@ namespace flowsolver {
 namespace {
 
 // How often searches may scan every half-edge before another algorithm takes over. Cost scaling
-// scans each a hundred times or more, the algorithms for roads as few as thirty times.
-constexpr std::int64_t kFallbackScans = 8, kRoadScans = 4;
+// scans each a hundred times or more, the algorithms for other networks as few as thirty times.
+constexpr std::int64_t kSchedulingScans = 8, kGeneralScans = 4;
 constexpr std::size_t kRoadArcsPerNode = 4;
-// Of a network with at least one node in so many that has a supply, network simplex solves roads.
-constexpr std::size_t kNodesPerSupply = 8;
+// Few supplies: fewer than one node in so many has one.
+constexpr std::size_t kNodesPerSupply = 100;
+// Cost scaling solves other networks from so many nodes on, and from fewer if they have few
+// supplies.
+constexpr std::size_t kManyNodes = 65'536, kManyNodesFewSupplies = 24'576;
+constexpr std::size_t kFewArcsPerNode = 6, kManyArcsPerNode = 100;
+// Searches are tried on any network whose supplies may need no more paths than this.
+constexpr __int128 kFewPaths = 4;
 
 Solution scale_costs(const Network& network, const Start& start, const Control& control) {
   return solve_cost_scaling(network, start, control);
@@ -26,62 +32,45 @@ Solution relax(const Network& network, const Start& start, const Control& contro
   return solve_relaxation(network, start, control);
 }
 
-bool is_scheduling_graph(const Network& network, const Control& control) {
-  std::vector<std::uint8_t> has_arc_in(network.num_nodes(), 0);
-  for_each_until_cancelled(network.num_arcs(), control,
-                           [&](std::size_t a) { has_arc_in[network.head[a]] = 1; });
-  std::size_t sources = 0, tasks = 0;
-  for_each_until_cancelled(network.num_nodes(), control, [&](std::size_t v) {
-    sources += network.supply[v] > 0;
-    tasks += network.supply[v] == 1 && has_arc_in[v] == 0;
-  });
-  return 2 * tasks >= sources;
-}
-
-// Of arcs whose head has more arcs out than roads meet at a crossing, only the first few of those
-// are looked at, so this is O(n + m).
-bool mostly_two_way(const Network& network, const Control& control) {
-  constexpr std::size_t kLook = 8;
-  std::vector<std::size_t> begin(network.num_nodes() + 1, 0);
-  for_each_until_cancelled(network.num_arcs(), control,
-                           [&](std::size_t a) { ++begin[network.tail[a] + 1]; });
-  for_each_until_cancelled(network.num_nodes(), control,
-                           [&](std::size_t v) { begin[v + 1] += begin[v]; });
-  std::vector<std::size_t> end(begin.begin(), begin.end() - 1);
-  std::vector<NodeId> heads(network.num_arcs());
-  for_each_until_cancelled(network.num_arcs(), control,
-                           [&](std::size_t a) { heads[end[network.tail[a]]++] = network.head[a]; });
-  std::size_t two_way = 0;
-  for_each_until_cancelled(network.num_arcs(), control, [&](std::size_t a) {
-    const NodeId from = network.head[a];
-    const std::size_t last = std::min(end[from], begin[from] + kLook);
-    for (std::size_t i = begin[from]; i < last; ++i) {
-      if (heads[i] == network.tail[a]) {
-        ++two_way;
-        break;
-      }
-    }
-  });
-  return 2 * two_way >= network.num_arcs();
-}
-
-bool has_many_supplies(const Network& network) {
+bool has_few_supplies(const Network& network) {
   const auto balanced = std::count(network.supply.begin(), network.supply.end(), 0);
   const std::size_t supplied = network.num_nodes() - static_cast<std::size_t>(balanced);
-  return kNodesPerSupply * supplied >= network.num_nodes();
+  return kNodesPerSupply * supplied < network.num_nodes();
+}
+
+// One path per source, and more where supplies exceed the mean capacity.
+bool needs_few_paths(const Network& network, const Control& control) {
+  __int128 capacity = 0, supply = 0, sources = 0;
+  for_each_until_cancelled(network.num_arcs(), control,
+                           [&](std::size_t a) { capacity += network.capacity[a]; });
+  for_each_until_cancelled(network.num_nodes(), control, [&](std::size_t v) {
+    if (network.supply[v] <= 0) return;
+    ++sources;
+    supply += network.supply[v];
+  });
+  const auto arcs = static_cast<__int128>(network.num_arcs());
+  return sources <= kFewPaths && supply * arcs <= (kFewPaths - sources) * capacity;
 }
 
 }  // namespace
 
 Fallback choose_fallback(const Network& network, const Control& control) {
   const std::int64_t scan = 2 * static_cast<std::int64_t>(network.num_arcs());
-  if (is_scheduling_graph(network, control)) return {scale_costs, kFallbackScans * scan};
-  if (network.num_arcs() > kRoadArcsPerNode * network.num_nodes() ||
-      !mostly_two_way(network, control)) {
-    return {scale_costs, kFallbackScans * scan, true};
+  if (is_scheduling_graph(network, control)) return {scale_costs, kSchedulingScans * scan};
+  const std::size_t nodes = network.num_nodes(), arcs = network.num_arcs();
+  if (is_nearly_tree(network, control)) return {solve_network_simplex, kGeneralScans * scan, true};
+  const bool is_road =
+      arcs <= kRoadArcsPerNode * nodes && 2 * count_two_way(network, control) >= arcs;
+  const bool few_supplies = has_few_supplies(network);
+  Method method = solve_network_simplex;
+  if (is_road && few_supplies) {
+    method = relax;
+  } else if (arcs > kFewArcsPerNode * nodes && arcs <= kManyArcsPerNode * nodes &&
+             nodes >= (few_supplies ? kManyNodesFewSupplies : kManyNodes)) {
+    method = scale_costs;
   }
-  if (has_many_supplies(network)) return {solve_network_simplex, kRoadScans * scan, true};
-  return {relax, kRoadScans * scan, true};
+  const bool may_be_near = few_supplies && (is_road || needs_few_paths(network, control));
+  return {method, may_be_near ? kGeneralScans * scan : 0, true};
 }
 
 }  // namespace flowsolver

@@ -205,16 +205,18 @@ class SspEngine final : public LocalEngine<Value, ResidualGraph<Value>> {
     return gives_up ? Status::kBudget : control.check(stats);
   }
 
-  // Whether the searches have scanned more than a pass over all half-edges and the share of the
+  // Whether the searches have scanned more than a quarter of all half-edges and the share of the
   // limit that belongs to the sources that are done. Later searches are longer than earlier ones,
   // so they would not come to an end within the limit.
   bool falls_behind(const Stats& stats, std::size_t left) const {
     if (!limit_.keeps_pace) return false;
-    const auto pass = static_cast<std::int64_t>(graph_.edges.size());
+    const auto few = static_cast<std::int64_t>(graph_.edges.size() / kFewScansShare);
     const auto all = static_cast<std::int64_t>(pace_.sources);
     const std::int64_t done = all - static_cast<std::int64_t>(left);
-    return stats.scanned - pace_.scanned > pass + limit_.max_scans / all * done;
+    return stats.scanned - pace_.scanned > few + limit_.max_scans / all * done;
   }
+  static constexpr std::size_t kFewScansShare = 4;
+
   template <bool kForward>
   std::vector<NodeId> unbalanced_nodes() const {
     std::vector<NodeId> nodes;
@@ -440,7 +442,8 @@ SolvedBy solve_in_range(const Network& network, const Start& start, bool narrow,
   placed = assign_unit_sources(network, root, narrow, control, solution.stats);
   if (placed.status == Status::kOptimal && (!placed.local || !placed.complete)) {
     const Fallback fallback = choose_fallback(network, control);
-    if (!placed.local) return solve_by_fallback(fallback.method, network, control, solution);
+    if (!placed.local || fallback.max_scans == 0)
+      return solve_by_fallback(fallback.method, network, control, solution);
     return solve_by_engine(network, root, std::move(placed), fallback, control, solution);
   }
   solution.status = placed.status;

@@ -35,12 +35,13 @@
 // an oversubscribed network would raise the price of all capacity once per source too many, so it
 // starts from an estimate of the clearing price (start_state.hpp).
 //
-// Fallback. Shortest paths are slow from scratch on general networks with thousands of sources and
-// on network-aware cells, whose searches visit thousands of nodes each. Counted work shows it: once
-// searches have scanned every half-edge several times and are not done, another algorithm solves
-// the network from zero instead, and an engine begins with its flow and prices. Which one, and how
-// soon, rests on counts of the network (fallback.hpp). The work lost is a few hundredths of what
-// cost scaling takes on general networks, a tenth on network-aware ones. Later rounds, and solves
+// Fallback. Shortest paths are slow from scratch on general networks, and on network-aware cells,
+// whose searches visit thousands of nodes each. Counted work shows it: once searches have scanned
+// every half-edge several times and are not done, another algorithm solves the network from zero
+// instead, and an engine begins with its flow and prices. Which one, and how soon, rests on counts
+// of the network (fallback.hpp); if those leave no doubt, it begins at once. The work lost is up to
+// a quarter of what network simplex takes on small general networks, a tenth of what cost scaling
+// takes on network-aware ones. Later rounds, and solves
 // from a start, stay with shortest paths. A first resolve that is stopped at a budget continues in
 // the same way (FirstSolveEngine in the source file).
 //

@@ -11,15 +11,15 @@
 #include "control.hpp"
 #include "graph/dynamic_graph.hpp"
 #include "graph/imbalances.hpp"
+#include "graph/network_shape.hpp"
 #include "graph/start_state.hpp"
 #include "network.hpp"
 #include "simplex/spanning_tree.hpp"
+#include "simplex/star_simplex.hpp"
 
 namespace flowsolver {
 
 namespace {
-
-constexpr std::int64_t kArtificialCapacity = 2 * kMaxNodeSum;  // more than any flow
 
 // The first flow and the first tree of the network simplex.
 //
@@ -1224,6 +1224,9 @@ Solution solve_network_simplex(const Network& network, const Start& start, const
   Solution solution = start_state(network, start, control).solution;
   if (solution.status != Status::kOptimal || network.num_nodes() == 0) return solution;
   try {
+    if (start.flow.empty() && start.price.empty() && !is_scheduling_graph(network, control) &&
+        !is_nearly_tree(network, control))
+      return solve_star_simplex(network, control);
     solve(network, start, control, solution);
   } catch (const Stopped& stopped) {
     solution.status = stopped.status;

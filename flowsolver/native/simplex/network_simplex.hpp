@@ -42,7 +42,9 @@
 // References. Ahuja, Magnanti, Orlin, Network Flows (1993), sections 11.5-11.8; Cunningham, A
 // network simplex method (1976); Kiraly and Kovacs, Efficient implementations of minimum-cost flow
 // algorithms (2012). The Firmament paper has no simplex. Departure: the start. The textbook's tree
-// of artificial arcs takes two or more pivots per task to replace.
+// of artificial arcs takes two or more pivots per task to replace. Where sources are not tasks and
+// the network is not nearly a tree (network_shape.hpp), a solve from scratch does start from that
+// tree (star_simplex.hpp): with a quickly found flow it makes three to five times as many pivots.
 #pragma once
 
 #include <memory>

@@ -35,6 +35,8 @@
 
 namespace flowsolver {
 
+inline constexpr std::int64_t kArtificialCapacity = 2 * kMaxNodeSum;  // more than any flow
+
 class SpanningTree {
  public:
   // A node's tree arc, with its residual capacities towards the parent and from it.
@@ -58,6 +60,7 @@ class SpanningTree {
         outer_(std::move(outer)),
         nodes_(root_ + 1),
         thread_(root_ + 1),
+        back_(root_ + 1),
         price_(root_ + 1),
         above_(root_ + 1),
         reference_(root_ + 1) {
@@ -66,7 +69,7 @@ class SpanningTree {
     for (NodeId v = 0; v <= root_; ++v) {
       checker.step_until_cancelled({});
       nodes_[v] = Node{};
-      thread_[v] = kNone;
+      thread_[v] = back_[v] = kNone;
       price_[v] = 0;
       above_[v] = 0;
       reference_[v] = v;
@@ -114,7 +117,7 @@ class SpanningTree {
       Node& node = nodes_[v];
       if (node.size == 0) continue;
       Node& parent = nodes_[node.parent];
-      node.back = thread_[node.parent];
+      back_[v] = thread_[node.parent];
       thread_[node.parent] = v;
       if (parent.last == kNone) parent.last = v;
     }
@@ -125,7 +128,7 @@ class SpanningTree {
       checker.step_until_cancelled({});
       const NodeId v = pending.back();
       pending.pop_back();
-      if (v != root_ && nodes_[v].back != kNone) pending.push_back(nodes_[v].back);
+      if (v != root_ && back_[v] != kNone) pending.push_back(back_[v]);
       if (thread_[v] != kNone) pending.push_back(thread_[v]);
       if (!first) link(before, v);
       before = v;
@@ -250,6 +253,7 @@ class SpanningTree {
     const auto renamed = [=](NodeId v) { return v == before ? nodes : v; };
     nodes_.resize(nodes + std::size_t{1});
     thread_.resize(nodes + std::size_t{1});
+    back_.resize(nodes + std::size_t{1});
     price_.resize(nodes + std::size_t{1});
     above_.resize(nodes + std::size_t{1});
     reference_.resize(nodes + std::size_t{1});
@@ -257,13 +261,14 @@ class SpanningTree {
     for (NodeId v = 0; v <= before; ++v) {
       Node& node = nodes_[v];
       if (node.parent != kNone) node.parent = renamed(node.parent);
-      if (node.back != kNone) node.back = renamed(node.back);
+      if (back_[v] != kNone) back_[v] = renamed(back_[v]);
       if (node.last != kNone) node.last = renamed(node.last);
       if (thread_[v] != kNone) thread_[v] = renamed(thread_[v]);
       reference_[v] = renamed(reference_[v]);
     }
     nodes_[nodes] = nodes_[before];
     thread_[nodes] = thread_[before];
+    back_[nodes] = back_[before];
     price_[nodes] = price_[before];
     above_[nodes] = 0;
     reference_[nodes] = nodes;
@@ -273,7 +278,7 @@ class SpanningTree {
       nodes_[v] = Node{};
       nodes_[v].parent = root_;
       set_arc(nodes_[v], arc);
-      thread_[v] = kNone;
+      thread_[v] = back_[v] = kNone;
       price_[v] = 0;
       outer_[v] = 1;
       set_reference(v, root_, above);
@@ -285,10 +290,10 @@ class SpanningTree {
     std::int64_t up = 0, down = 0;
     ArcId arc = kNone;
     NodeId parent = kNone;
-    NodeId back = kNone;  // before it in the thread
     NodeId last = kNone;
     std::uint32_t size = 0;
   };
+  static_assert(sizeof(Node) == 32);  // two a cache line: walks up the tree read nothing else
   static constexpr std::int64_t kMaxDrift = 2 * kMaxPathCost;
 
   static void set_arc(Node& node, const TreeArc& arc) {
@@ -301,7 +306,7 @@ class SpanningTree {
   }
   void link(NodeId a, NodeId b) {
     thread_[a] = b;
-    nodes_[b].back = a;
+    back_[b] = a;
   }
 
   void set_reference(NodeId v, NodeId parent, std::int64_t above) {
@@ -323,7 +328,7 @@ class SpanningTree {
     for (NodeId u = parent; u != kNone; u = nodes_[u].parent) ++nodes_[u].size;
   }
   void thread_out(NodeId v) {
-    const NodeId before = nodes_[v].back;
+    const NodeId before = back_[v];
     link(before, thread_[v]);
     for (NodeId u = nodes_[v].parent; u != kNone && nodes_[u].last == v; u = nodes_[u].parent)
       nodes_[u].last = before;
@@ -342,7 +347,7 @@ class SpanningTree {
     std::uint32_t below_size = 0;
     for (NodeId v = in;;) {  // bounded: by the depth of the tree
       Node& node = nodes_[v];
-      const NodeId next = node.parent, before = node.back;
+      const NodeId next = node.parent, before = back_[v];
       const NodeId after = node.last == below_last ? below_after : thread_[node.last];
       const std::uint32_t size = node.size;
       const TreeArc reversed{node.arc, node.down, node.up};
@@ -403,8 +408,8 @@ class SpanningTree {
   NodeId root_;
   std::vector<std::uint8_t> outer_;
   LargeArray<Node> nodes_;
-  LargeArray<NodeId> thread_;
-  LargeArray<std::int64_t> price_;  // maintained for inner nodes
+  LargeArray<NodeId> thread_, back_;  // the node after, and the one before
+  LargeArray<std::int64_t> price_;    // maintained for inner nodes
   LargeArray<std::int64_t> above_;
   LargeArray<NodeId> reference_;
 };

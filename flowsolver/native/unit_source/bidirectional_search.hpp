@@ -47,26 +47,29 @@ template <class Value, bool kForward>
 class BidirectionalSearch {
  public:
   using Graph = UnitSources<Value>;
+  using FirstSearch = PathSearch<Graph, kForward>;
+
+  // `first`: the search that may give up.
+  explicit BidirectionalSearch(const FirstSearch& first) : first_(first) {}
 
   // Returns the target reached from F, or none. `core_nodes`: every core node; `targets`: every
-  // node that may be a target; both may contain a node twice. `is_labelled(node)`: whether it is in
-  // F. `seeds`: the seeds of the search that gave up, unless all of them are in F; it gave up at
-  // distance `gave_up_at`. Throws Stopped, before any price was changed.
-  template <class IsLabelled>
+  // node that may be a target, the likely ones first; both may contain a node twice. `seeds`: the
+  // seeds of the search that gave up, unless all of them are in F. Throws Stopped, before any price
+  // was changed.
   Target run(Graph& graph, std::span<const NodeId> core_nodes,
              std::span<const std::span<const NodeId>> targets, std::span<const Seed> seeds,
-             std::int64_t gave_up_at, const IsLabelled& is_labelled, const Control& control,
-             std::vector<NodeId>& repriced, Stats& stats) {
+             const Control& control, std::vector<NodeId>& repriced, Stats& stats) {
     restart(graph);
-    label(graph.root(), 0, kNone, 0);
+    label(graph, graph.root(), 0, kNone, 0);
     for (std::span<const NodeId> list : targets) {
       for (NodeId v : list) {
         const Node<Value>& node = graph.nodes[v];
         if (graph.is_source(v) || v == graph.root()) continue;
         if (kForward ? node.imbalance < 0 : node.imbalance > 0) {
-          label(v, 0, kNone, 0);
+          label(graph, v, 0, kNone, 0);
         } else if (kForward ? node.root_residual > 0 : node.root_flow > 0) {
-          label(v, kForward ? node.root_cost - node.price : node.price - node.root_cost, kNone, 0);
+          label(graph, v, kForward ? node.root_cost - node.price : node.price - node.root_cost,
+                kNone, 0);
         }
       }
     }
@@ -74,14 +77,14 @@ class BidirectionalSearch {
     const std::int64_t enough =
         stats.scanned + static_cast<std::int64_t>(graph.source_arcs.size()) / kShare;
     for (; range_ < kMaxRange && stats.scanned < enough; range_ = 2 * range_ + 1) {
-      const NodeId meeting_node = settle_range(graph, is_labelled, checker, stats);
-      if (meeting_node == kNone) continue;
-      const auto nearer = [this, gave_up_at](const Seed& seed) {
-        const std::int64_t away = std::max<std::int64_t>(0, seed.distance - gave_up_at);
+      settle_range(graph, checker, stats);
+      if (meeting_node_ == kNone) continue;
+      const auto nearer = [this](const Seed& seed) {
+        const std::int64_t away = std::max<std::int64_t>(0, seed.distance - first_.gave_up_at());
         return labelled(seed.node) && labels_[seed.node].distance < current_ - away;
       };
       if (std::any_of(seeds.begin(), seeds.end(), nearer)) return {};
-      const Target target = write_path(graph, meeting_node);
+      const Target target = write_path(graph, meeting_node_);
       store_hops(graph);
       if (current_ > 0) move_prices(graph, core_nodes, repriced);
       return target;
@@ -108,36 +111,43 @@ class BidirectionalSearch {
       stamp_ = 1;
     }
     range_ = current_ = 0;
+    meeting_node_ = kNone;
     heap_.clear();
     settled_.clear();
   }
 
   bool labelled(NodeId v) const { return labels_[v].stamp == stamp_; }
-  void label(NodeId v, std::int64_t distance, std::uint32_t parent, std::uint32_t hops) {
+  void label(const Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent,
+             std::uint32_t hops) {
     if (labelled(v) && labels_[v].distance <= distance) return;
     labels_[v] = {distance, stamp_, parent, hops};
     if (distance <= current_) {
-      settled_.push_back(v);  // and is scanned in its turn
+      settle(graph, v);
     } else {
       heap_.push_back({distance, v});
       std::push_heap(heap_.begin(), heap_.end());
     }
   }
 
-  // Settles the nodes of the range in order. Returns the first one in F, or kNone.
-  template <class IsLabelled>
-  NodeId settle_range(Graph& graph, const IsLabelled& is_labelled, CancellationChecker& checker,
-                      Stats& stats) {
+  // Its distance is known, and it is scanned in its turn. If it is in F, the search need not scan
+  // the others at this distance.
+  void settle(const Graph& graph, NodeId v) {
+    settled_.push_back(v);
+    if (meeting_node_ == kNone && first_.has_labelled(graph.nodes[v])) meeting_node_ = v;
+  }
+
+  // Settles the nodes of the range in order, until one is in F.
+  void settle_range(Graph& graph, CancellationChecker& checker, Stats& stats) {
     std::size_t next = range_ == 0 ? 0 : settled_.size();
     for (std::size_t i = 0; i < next; ++i) scan_sources(graph, settled_[i], checker, stats);
-    while (true) {
-      for (; next < settled_.size(); ++next) {
+    while (meeting_node_ == kNone) {
+      for (; next < settled_.size() && meeting_node_ == kNone; ++next) {
         const NodeId v = settled_[next];
-        if (is_labelled(graph.nodes[v])) return v;
         ++stats.settled;
         scan_edges(graph, v, stats);
         scan_sources(graph, v, checker, stats);
       }
+      if (meeting_node_ != kNone) return;
       if (heap_.empty() || heap_.front().distance > range_) break;
       current_ = heap_.front().distance;
       // bounded: takes one off the heap each time
@@ -145,11 +155,10 @@ class BidirectionalSearch {
         std::pop_heap(heap_.begin(), heap_.end());
         const NodeId v = heap_.back().node;
         heap_.pop_back();
-        if (labels_[v].distance == current_) settled_.push_back(v);
+        if (labels_[v].distance == current_) settle(graph, v);
       }
     }
-    current_ = range_;
-    return kNone;
+    if (meeting_node_ == kNone) current_ = range_;
   }
 
   void scan_edges(const Graph& graph, NodeId v, Stats& stats) {
@@ -162,7 +171,7 @@ class BidirectionalSearch {
       const auto& edge = graph.edges[i];
       if (kForward && edge.reverse_residual == 0) continue;
       const std::int64_t step = edge.cost - node.price + graph.nodes[edge.to].price;
-      label(edge.to, kForward ? distance - step : distance + step, i, hops);
+      label(graph, edge.to, kForward ? distance - step : distance + step, i, hops);
     }
     stats.scanned += end - node.begin;
   }
@@ -177,7 +186,7 @@ class BidirectionalSearch {
         graph.residual_graph(), v, range_ + 1 - base, stats, [&](std::uint32_t index) {
           const auto& edge = graph.edges[index];
           const std::int64_t away = edge.cost + graph.nodes[edge.to].price;
-          label(edge.to, kForward ? base - away : base + away, index, hops);
+          label(graph, edge.to, kForward ? base - away : base + away, index, hops);
         });
   }
 
@@ -210,7 +219,7 @@ class BidirectionalSearch {
           const auto& present = graph.source_arcs[now];
           const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost -
                                    graph.nodes[present.head].price;
-          label(present.head, base + key, Graph::encode_parent(arc), hops);
+          label(graph, present.head, base + key, Graph::encode_parent(arc), hops);
           return key;
         });
   }
@@ -229,7 +238,7 @@ class BidirectionalSearch {
             if (i == now) continue;
             const std::int64_t key = graph.cost_through(i) - present;
             nearest = std::min(nearest, key);
-            label(graph.source_arcs[i].head, base + key, Graph::encode_parent(i), hops);
+            label(graph, graph.source_arcs[i].head, base + key, Graph::encode_parent(i), hops);
           }
           stats.scanned += end - begin;
           return nearest;
@@ -280,7 +289,9 @@ class BidirectionalSearch {
     graph.prices_moved(current_, kForward);
   }
 
-  std::vector<Label> labels_;  // by node
+  const FirstSearch& first_;
+  NodeId meeting_node_ = kNone;  // the first node of F that was settled
+  std::vector<Label> labels_;    // by node
   std::uint32_t stamp_ = 0;
   std::int64_t range_ = 0;    // nodes up to this distance are settled in this range
   std::int64_t current_ = 0;  // the distance being settled

@@ -419,7 +419,10 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
   void implicitly_priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
     sources_.for_each_assigned(v, [&](NodeId source) { nodes.push_back(source); });
   }
-  void fetch_price(NodeId v) const override { __builtin_prefetch(&graph_.nodes[v].price); }
+  void fetch_price(NodeId v) const override {
+    if (sources_.is_source(v)) return sources_.prefetch(v);
+    __builtin_prefetch(&graph_.nodes[v].price);
+  }
   bool is_implicitly_priced(NodeId v) const override { return sources_.is_source(v); }
   // Without those over which sources could come: an aggregator may have one from each task.
   void arcs_bound_by(NodeId v, std::span<const std::uint8_t> risen,
@@ -433,7 +436,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       return;
     }
     this->append_arcs_bound_by(v, risen, arcs);
-    append_assigned(v, risen, arcs);
+    if (risen.empty()) append_assigned(v, arcs);
   }
 
  private:
@@ -566,16 +569,14 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       return;
     }
     this->append_arcs(v, arcs);
-    append_assigned(v, {}, arcs);
+    append_assigned(v, arcs);
     sources_.for_each_incoming(v, [&](std::uint32_t arc) { arcs.push_back(source_arcs[arc].id); });
   }
 
-  // The arcs over which sources are assigned to v, except those of the risen sources.
-  void append_assigned(NodeId v, std::span<const std::uint8_t> risen,
-                       std::vector<ArcId>& arcs) const {
+  // The arcs over which sources are assigned to v.
+  void append_assigned(NodeId v, std::vector<ArcId>& arcs) const {
     sources_.for_each_assigned(v, [&](NodeId source) {
-      if (risen.empty() || risen[source] == 0)
-        arcs.push_back(sources_.source_arcs[sources_.current_arc(source)].id);
+      arcs.push_back(sources_.source_arcs[sources_.current_arc(source)].id);
     });
   }
 
@@ -643,6 +644,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       stats.scanned += node.degree;
       for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
         const auto& edge = graph_.edges[i];
+        if (in_set[edge.to]) continue;  // as it was
         const std::int64_t rc = edge.cost - node.price + graph_.nodes[edge.to].price;
         if (rc < 0 ? edge.residual > 0 : rc > 0 && edge.reverse_residual > 0)
           mark_dirty(edge.id >> 1);
@@ -735,6 +737,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
     std::int64_t far_budget = 0;
   };
   void begin_effort(const Stats& stats) {
+    open_tails_.clear();
     effort_ = {stats.settled, stats.scanned, 0,
                static_cast<std::int64_t>(graph_.edges.size() + sources_.source_arcs.size())};
   }
@@ -757,6 +760,20 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
     return effort_.far_budget < 0;
   }
 
+  // The nodes whose arc to the root inside can take flow (forward) or give some back. While flow is
+  // routed in one direction, no others join them.
+  template <bool kForward>
+  std::span<const NodeId> open_tails() {
+    if (open_tails_.empty()) {
+      std::copy_if(root_tails_.begin(), root_tails_.end(), std::back_inserter(open_tails_),
+                   [this](NodeId v) {
+                     const Node<Value>& node = graph_.nodes[v];
+                     return (kForward ? node.root_residual : node.root_flow) > 0;
+                   });
+    }
+    return open_tails_;
+  }
+
   template <bool kForward>
   void label_near_targets(Stats& stats) {
     targets_.clear();
@@ -766,7 +783,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
     };
     for (NodeId v : unbalanced_) add(v);
     if (!kForward || targets_.empty()) {
-      for (NodeId v : root_tails_) add(v);
+      for (NodeId v : open_tails<kForward>()) add(v);
     }
     this->template search<kForward>().label_near_targets(sources_, core_nodes_, targets_,
                                                          kMaxRelabelled, stats);
@@ -930,15 +947,13 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       target = run();
     }
     if (!paths.gave_up()) return target;
-    const std::array<std::span<const NodeId>, 2> targets{unbalanced_, root_tails_};
-    const auto is_labelled = [&paths](const Node<Value>& node) { return paths.has_labelled(node); };
+    const std::array<std::span<const NodeId>, 2> targets{unbalanced_, open_tails<kForward>()};
     if constexpr (kForward) {
-      target = forward_bidirectional_.run(sources_, core_nodes_, targets, seeds, paths.gave_up_at(),
-                                          is_labelled, control, repriced_, stats);
+      target = forward_bidirectional_.run(sources_, core_nodes_, targets, seeds, control, repriced_,
+                                          stats);
     } else {
-      target =
-          backward_bidirectional_.run(sources_, core_nodes_, targets, seeds, paths.gave_up_at(),
-                                      is_labelled, control, repriced_, stats);
+      target = backward_bidirectional_.run(sources_, core_nodes_, targets, seeds, control,
+                                           repriced_, stats);
     }
     if (!target.found()) return run();
     effort_.settled = 0;  // hops were just computed
@@ -1013,13 +1028,14 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
 
   Sources sources_;
   bool listed_ = false;  // see `ensure_lists`
-  BidirectionalSearch<Value, true> forward_bidirectional_;
-  BidirectionalSearch<Value, false> backward_bidirectional_;
+  BidirectionalSearch<Value, true> forward_bidirectional_{this->forward_};
+  BidirectionalSearch<Value, false> backward_bidirectional_{this->backward_};
   SearchEffort effort_;
   std::vector<Seed> seeds_;
   // every core node that has an arc to the root inside, and some without
   std::vector<NodeId> root_tails_;
   std::vector<NodeId> core_nodes_;  // every core node, and some that were removed
+  std::vector<NodeId> open_tails_;  // see `open_tails`; empty: not listed yet
   std::size_t compacted_root_tails_ = 0, compacted_core_nodes_ = 0;
   std::vector<NodeId> targets_;
   // every source that is not assigned, and some that are, or were removed

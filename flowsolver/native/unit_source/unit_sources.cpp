@@ -12,11 +12,13 @@ UnitSources<V>::UnitSources(ResidualGraph<V>& graph, const Network& network)
   source_arcs.reserve(arcs + arcs / 2);
   sources_.reserve(num_nodes + num_nodes / 8);
   sources_.resize(num_nodes);
+  is_source_.resize(num_nodes, false);
 }
 
 template <class V>
 void UnitSources<V>::extend(std::size_t num_nodes) {
   if (sources_.size() < num_nodes) sources_.resize(num_nodes);
+  if (is_source_.size() < num_nodes) is_source_.resize(num_nodes, false);
   assigned_.extend(num_nodes, num_nodes);
   incoming_.extend(num_nodes, 0);
 }
@@ -24,7 +26,7 @@ void UnitSources<V>::extend(std::size_t num_nodes) {
 template <class V>
 void UnitSources<V>::add_source(NodeId v) {
   sources_[v] = Source{};
-  sources_[v].member = true;
+  is_source_[v] = true;
 }
 
 template <class V>
@@ -36,6 +38,7 @@ void UnitSources<V>::remove_source(NodeId v) {
   }
   release_block(source);
   source = Source{};
+  is_source_[v] = false;
 }
 
 // Takes a free block that is not much larger, or a new one.
@@ -215,9 +218,7 @@ bool UnitSources<V>::build_lists(const Control& control) {
   extend(num_nodes);
   incoming_.extend(0, arcs);
   std::vector<std::uint32_t> assigned(nodes.size(), 0), incoming(nodes.size(), 0);
-  const auto is_preassigned = [this](const Source& source) {
-    return source.member && source.current != kNone;
-  };
+  const auto is_preassigned = [](const Source& source) { return source.current != kNone; };
   for (const Source& source : sources_) {
     if (!is_preassigned(source)) continue;
     for (std::uint32_t i = source.begin; i < source.begin + source.count; ++i) {
@@ -256,18 +257,38 @@ bool UnitSources<V>::build_lists(const Control& control) {
   return true;
 }
 
+// The sources, their arcs and the keys of these are scattered in memory: each step fetches what the
+// next one reads, of all nodes at once.
 template <class V>
-void UnitSources<V>::lower_incoming_keys(NodeId v) {
-  assigned_.for_each(v, [this](NodeId source) {
-    const std::int64_t base = incoming_offset_ - cost_through(sources_[source].current);
-    const auto [begin, end] = arcs_of(source);
+void UnitSources<V>::lower_incoming_keys(std::span<const std::pair<std::int64_t, NodeId>> risen) {
+  constexpr std::uint32_t kArcsPerLine = 5;
+  risen_sources_.clear();
+  lowered_keys_.clear();
+  for (const auto& [change, v] : risen) {
+    assigned_.for_each(v, [this](NodeId source) {
+      __builtin_prefetch(&sources_[source]);
+      risen_sources_.push_back(source);
+    });
+  }
+  for (NodeId v : risen_sources_) {
+    const auto [begin, end] = arcs_of(v);
+    for (std::uint32_t i = begin; i < end; i += kArcsPerLine) __builtin_prefetch(&source_arcs[i]);
+  }
+  for (NodeId v : risen_sources_) {
+    const std::int64_t base = incoming_offset_ - cost_through(sources_[v].current);
+    const auto [begin, end] = arcs_of(v);
     for (std::uint32_t i = begin; i < end; ++i) {
+      if (i == sources_[v].current) continue;
       const SourceArc& arc = source_arcs[i];
-      if (i != sources_[source].current && arc.cost + base < incoming_.key(arc.head, i)) {
-        incoming_.set_key(arc.head, i, arc.cost + base);
-      }
+      incoming_.prefetch(arc.head);
+      incoming_.prefetch_place(i);
+      lowered_keys_.push_back({arc.head, i, arc.cost + base});
     }
-  });
+  }
+  for (const LoweredKey& each : lowered_keys_) incoming_.prefetch_entry(each.head, each.arc);
+  for (const LoweredKey& each : lowered_keys_)
+    incoming_.prefetch_moved(each.head, each.arc, each.key);
+  for (const LoweredKey& each : lowered_keys_) incoming_.lower_key(each.head, each.arc, each.key);
 }
 
 template <class V>
@@ -277,7 +298,7 @@ void UnitSources<V>::lower_assigned_keys(NodeId v) {
     if (sources_[source].current == kNone) return;
     const SourceArc& now = source_arcs[sources_[source].current];
     const std::int64_t key = cost_through(i) - now.cost + assigned_offset_;
-    if (key < assigned_.key(now.head, source)) assigned_.set_key(now.head, source, key);
+    assigned_.lower_key(now.head, source, key);
   });
 }
 
@@ -285,7 +306,7 @@ template <class V>
 void UnitSources<V>::refresh_all() {
   assigned_offset_ = incoming_offset_ = 0;
   for (NodeId v = 0; v < sources_.size(); ++v) {
-    if (sources_[v].member && sources_[v].current != kNone) refresh(v);
+    if (is_source_[v] && sources_[v].current != kNone) refresh(v);
   }
 }
 
@@ -333,8 +354,12 @@ void UnitSources<V>::prices_moved(std::span<const NodeId> moved, std::int64_t re
     }
     std::reverse(price_changes_.begin(), price_changes_.end());  // the popped changes come first
   }
-  for (std::size_t k = 0; k < num_explicit && price_changes_[k].first > rest; ++k)
-    price_changed(price_changes_[k].second, up);
+  const auto is_rest = [rest](const auto& change) { return change.first <= rest; };
+  const auto end = price_changes_.begin() + static_cast<std::ptrdiff_t>(num_explicit);
+  const std::span<const std::pair<std::int64_t, NodeId>> own{
+      price_changes_.begin(), std::find_if(price_changes_.begin(), end, is_rest)};
+  if (up) return lower_incoming_keys(own);
+  for (const auto& [change, v] : own) lower_assigned_keys(v);
 }
 
 template class UnitSources<std::int32_t>;

@@ -92,8 +92,30 @@ class KeyedLists {
     }
   }
 
-  // Fetches v's list into the cache.
+  // Fetches v's list into the cache, and where the item is in it; or its entry, after that.
   void prefetch(NodeId v) const { __builtin_prefetch(&lists_[v], 1); }
+  void prefetch_place(std::uint32_t item) const { __builtin_prefetch(&place_[item]); }
+  void prefetch_entry(NodeId v, std::uint32_t item) const {
+    const List& list = lists_[v];
+    std::uint32_t at = place_[item];
+    __builtin_prefetch(&entries_[list.begin + at], 1);
+    for (int level = 0; list.size > kFlat && level < 3 && at > 0; ++level) {
+      at = (at - 1) / 2;
+      __builtin_prefetch(&entries_[list.begin + at], 1);
+    }
+  }
+  // What lower_key() with the same arguments moves, whose entries are in the cache.
+  void prefetch_moved(NodeId v, std::uint32_t item, std::int64_t key) const {
+    const List& list = lists_[v];
+    if (list.size <= kFlat) return;
+    const Key low = stored(key);
+    // bounded: by the depth of a heap
+    for (std::uint32_t at = place_[item]; at > 0; at = (at - 1) / 2) {
+      const Entry& parent = entries_[list.begin + (at - 1) / 2];
+      if (parent.key <= low) return;
+      __builtin_prefetch(&place_[parent.item], 1);
+    }
+  }
 
   // Adds many items to lists that have room for them. Call `order` when all are added; before that
   // the lists may not be used otherwise.
@@ -130,6 +152,17 @@ class KeyedLists {
       sift_down(list, at);
       sift_up(list, place_[item]);
     }
+  }
+
+  // The key becomes lower, or stays.
+  void lower_key(NodeId v, std::uint32_t item, std::int64_t key) {
+    const List& list = lists_[v];
+    const std::uint32_t at = place_[item];
+    Entry& entry = entries_[list.begin + at];
+    const Key low = stored(key);
+    if (low >= entry.key) return;
+    entry.key = low;
+    if (list.size > kFlat) sift_up(list, at);
   }
 
   void set_lead(NodeId v, std::uint32_t item, NodeId lead) {
@@ -309,7 +342,7 @@ class UnitSources {
   UnitSources(ResidualGraph<V>& graph, const Network& network);
 
   // Which nodes are unit sources.
-  bool is_source(NodeId v) const { return v < sources_.size() && sources_[v].member; }
+  bool is_source(NodeId v) const { return v < is_source_.size() && is_source_[v]; }
   void add_source(NodeId v);     // without arcs
   void remove_source(NodeId v);  // with its arcs
   void extend(std::size_t nodes);
@@ -331,6 +364,7 @@ class UnitSources {
   // kNone: not assigned
   std::uint32_t current_arc(NodeId source) const { return sources_[source].current; }
   NodeId source_of(std::uint32_t arc) const { return tail_[source_arcs[arc].id]; }
+  void prefetch(NodeId source) const { __builtin_prefetch(&sources_[source]); }
   // whether its arcs are in the lists of their heads
   bool listed(NodeId source) const { return sources_[source].listed; }
 
@@ -405,7 +439,11 @@ class UnitSources {
   void prices_moved(std::int64_t most, bool up);
   // Must be called after one node's price was changed by other means than a search, with the
   // invariant intact.
-  void price_changed(NodeId v, bool up) { up ? lower_incoming_keys(v) : lower_assigned_keys(v); }
+  void price_changed(NodeId v, bool up) {
+    if (!up) return lower_assigned_keys(v);
+    const std::pair<std::int64_t, NodeId> risen{0, v};
+    lower_incoming_keys({&risen, 1});
+  }
 
   decltype(ResidualGraph<V>::nodes)& nodes;
   decltype(ResidualGraph<V>::edges)& edges;
@@ -422,8 +460,7 @@ class UnitSources {
   struct Source {
     std::uint32_t begin = 0, count = 0, current = kNone;
     std::uint32_t room = 0;  // for arcs
-    bool member = false;
-    bool listed = false;  // its arcs, except the current one, are in the incoming lists
+    bool listed = false;     // its arcs, except the current one, are in the incoming lists
   };
   static constexpr std::uint32_t kMinRoom = 8;
 
@@ -436,18 +473,27 @@ class UnitSources {
   std::int64_t best_other_cost(NodeId source) const;
   std::int64_t assigned_key(NodeId source) const;
   void set_incoming_keys(NodeId source);
-  void lower_incoming_keys(NodeId v);
+  void lower_incoming_keys(std::span<const std::pair<std::int64_t, NodeId>> risen);
   void lower_assigned_keys(NodeId v);
   void refresh_all();
 
   ResidualGraph<V>& graph_;
   const std::vector<NodeId>& tail_;               // by arc id
   std::vector<Source> sources_;                   // by node
+  std::vector<bool> is_source_;                   // by node; apart, so that all stay in the cache
   std::uint32_t last_position_ = 0;               // where `position_of` found the last arc
   std::vector<std::vector<std::uint32_t>> free_;  // free blocks of `source_arcs`, by size
   KeyedLists<V> assigned_, incoming_;
   std::int64_t assigned_offset_ = 0, incoming_offset_ = 0;
   std::vector<std::pair<std::int64_t, NodeId>> price_changes_;
+  struct LoweredKey {
+    NodeId head;
+    std::uint32_t arc;
+    std::int64_t key;
+  };
+  // used by `lower_incoming_keys`
+  std::vector<NodeId> risen_sources_;
+  std::vector<LoweredKey> lowered_keys_;
 };
 
 extern template class UnitSources<std::int32_t>;

@@ -212,12 +212,16 @@ class BoundOptimisticAgent final : public BoundParticipant {
       return BoundValue<int64_t>::from(settings.attr(name), name);
     };
     const auto is = [&](const char* name) { return nb::cast<bool>(settings.attr(name)); };
-    const nb::object longest_us = settings.attr("longest_us");
+    const auto number_or_none = [&](const char* name) -> std::optional<int64_t> {
+      const nb::object value = settings.attr(name);
+      if (value.is_none()) return std::nullopt;
+      return BoundValue<int64_t>::from(value, name);
+    };
     OptimisticAgent::Settings made;
     made.index = number("index");
     made.sample_us = number("sample_us");
-    if (!longest_us.is_none())
-      made.longest_us = BoundValue<int64_t>::from(longest_us, "longest_us");
+    made.longest_us = number_or_none("longest_us");
+    made.most_tasks = number_or_none("most_tasks");
     made.cuts_at_sync = is("cuts_at_sync");
     made.pipelines = is("pipelines");
     made.freed_at_once = is("freed_at_once");

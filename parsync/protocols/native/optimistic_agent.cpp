@@ -326,11 +326,11 @@ void OptimisticAgent::open_round(int64_t now_us, Effects& effects) {
     parts_.rankings.begin_batch(average_.us());
   }
   ranking_ = parts_.rankings.ranking();
-  std::optional<int64_t> most;
+  std::optional<int64_t> most = settings_.most_tasks;
   if (parts_.rankings.tells_lengths()) {
     const auto shared = parts_.rankings.of(parts_.queue.current().task);
     ranking_ = shared.ranking;
-    most = static_cast<int64_t>(shared.tasks);
+    most = std::min(most.value_or(INT64_MAX), static_cast<int64_t>(shared.tasks));
   }
   const auto window = round_window(now_us, settings_.cuts_at_sync ? sync_.next_us() : std::nullopt,
                                    settings_.longest_us, ranking_, parts_.view.order().size());

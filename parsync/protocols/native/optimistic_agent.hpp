@@ -172,6 +172,8 @@ class OptimisticAgent final : public Decider {
     int64_t sample_us = 0;
     // How long after the start of a round the decision on its last task may begin; none: no limit.
     std::optional<int64_t> longest_us = std::nullopt;
+    // Tasks of a round, but for a gang, which is never divided; none: a whole batch.
+    std::optional<int64_t> most_tasks = std::nullopt;
     bool cuts_at_sync = false;  // a round ends at the next sync
     bool pipelines = false;     // the next round begins before the answer to a commit
     bool freed_at_once = false;

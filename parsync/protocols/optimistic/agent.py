@@ -176,6 +176,7 @@ def _settings(
         index=environment.index,
         sample_us=shared.sample_us,
         longest_us=None if whole_queue else longest_us,
+        most_tasks=policy.round_tasks,
         cuts_at_sync=policy.cut_at_sync and not whole_queue,
         pipelines=policy.commit_pipelining and not waits,
         freed_at_once=policy.freed_at_once,

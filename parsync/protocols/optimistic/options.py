@@ -241,6 +241,13 @@ class OptimisticOptions(Strict):
         " without effect where the decision time is not known beforehand (counted, measured),"
         " under every_attempt, and for kinds that plan the whole queue (flow schedulers)",
     )
+    round_tasks: int | None = Field(
+        None,
+        ge=1,
+        description="at most how many tasks a round is about, but for a gang, which is never"
+        " divided; 1: tasks are decided and committed one by one, as Kubernetes does; not"
+        " for kinds that plan the whole queue (flow schedulers); unset: a whole batch",
+    )
     freed_at_once: bool = Field(
         False, description="see the room of own tasks when they end, not at the next sync"
     )

@@ -93,6 +93,11 @@ def check(members: tuple[Member, ...], partitions: int) -> None:
                 f"group '{member.name}': hold_max: its kind of scheduler, with these options, "
                 "keeps the tasks that wait, so it may place them above its limit"
             )
+        if own.round_tasks is not None and Capability.PLANS_WHOLE_QUEUE in member.capabilities:
+            raise AgoraError(
+                f"group '{member.name}': round_tasks: not for a kind of scheduler that plans its "
+                "whole queue in each round"
+            )
         name, interval_s = own.interval
         if own.sync_set and gap_s.setdefault(own.sync_set, interval_s) != interval_s:
             raise AgoraError(

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from schedulers import _native
 from schedulers.interface import TaskChanges
+from shared_state.errors import AgoraError
 from shared_state.tasks import Int32, Int64, TaskBatch
 
 UNBOUNDED = 1 << 30  # a capacity no round reaches
@@ -39,7 +40,7 @@ NONE: Int64 = np.zeros(0, np.int64)
 NONE.flags.writeable = False
 
 
-class PolicyError(ValueError):
+class PolicyError(AgoraError):
     """A policy asked for an impossible arc. The message names the policy and the arc."""
 
 

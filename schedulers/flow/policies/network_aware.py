@@ -23,6 +23,7 @@ from shared_state.tasks import CellSpec, Int64, TaskBatch
 
 MULTI_ARCS = 10  # from a request aggregator to a machine, at most (net cost model of the code)
 HYSTERESIS = 1  # a running task moves only if that saves more
+_BITS = 3  # significant bits of requests that are rounded up: at most a quarter more
 
 
 class NetworkAware(Policy):
@@ -34,7 +35,10 @@ class NetworkAware(Policy):
         T --link + 1--> U_j --waiting--> S             link: the largest of the cell
         running T --used - 1--> M                      under preemption
 
-    RA_r is the request aggregator of all tasks that request the bandwidth r. The k-th task of a
+    RA_r is the request aggregator of all tasks that request the bandwidth r. Each adds arcs to all
+    machines, so only the first `request_sizes` sizes have one of their own; other requests are
+    rounded up to three significant bits, and no further than the largest link. A task whose
+    request is rounded up is placed, and pays, as if it requested that. The k-th task of a
     round that it sends to a machine pays the request and what is in use then. Bandwidth in use is
     observed: the sum of what the running tasks of all schedulers request. Arcs follow it from round
     to round: their costs change, and they open and close. Tasks without a request of bandwidth
@@ -50,15 +54,22 @@ class NetworkAware(Policy):
     grows = True
 
     def __init__(
-        self, cell: CellSpec, dimension: int, wait_price: TimePrice, preemption: bool
+        self,
+        cell: CellSpec,
+        dimension: int,
+        wait_price: TimePrice,
+        preemption: bool,
+        request_sizes: int,
     ) -> None:
         self.wait_price = wait_price
+        self._request_sizes = request_sizes
         self._dimension = dimension
         self._link = cell.limit[:, dimension].astype(np.int64)
         self._dearest = int(self._link.max(initial=0))
         self.observes_running = preemption
         self._spare = self._link.copy()
         self._used = np.zeros_like(self._link)
+        self._exact = np.zeros(0, np.int64)  # the sizes that are not rounded up
         self._requests = np.zeros(0, np.int64)  # by aggregator, in the order of their first tasks
         self._stale = np.zeros(0, np.int64)
 
@@ -82,7 +93,7 @@ class NetworkAware(Policy):
         return self._stale
 
     def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
-        request = tasks.request[:, self._dimension]
+        request = self._class_of(tasks.request[:, self._dimension])
         self._requests = np.append(self._requests, np.setdiff1d(request, self._requests))
         order = np.argsort(self._requests)
         aggregator = order[np.searchsorted(self._requests[order], request)]
@@ -122,6 +133,22 @@ class NetworkAware(Policy):
     def largest_cost(self) -> int:
         return self._dearest + 1
 
+    def _class_of(self, request: Int64) -> Int64:
+        """The sizes as which these requests count, none of them smaller than the request. A size
+        keeps its class for ever, so that running tasks are asked about as when they came."""
+        new = np.setdiff1d(request, self._exact)
+        room = self._request_sizes - len(self._exact)
+        self._exact = np.append(self._exact, new[:room])
+        return np.where(np.isin(request, self._exact), request, self._rounded_up(request))
+
+    def _rounded_up(self, request: Int64) -> Int64:
+        _, bits = np.frexp(request.astype(np.float64))
+        step = np.int64(1) << np.maximum(bits - _BITS, 0).astype(np.int64)
+        rounded = -(-request // step) * step
+        most = np.where(request <= self._dearest, self._dearest, rounded)
+        up: Int64 = np.minimum(rounded, most)
+        return up
+
     def _cost(self, level: Int64, machine: Int64) -> Int64:
         request, k = self._request_and_number(level)
         cost: Int64 = self._used[machine] + k * request
@@ -137,6 +164,7 @@ class NetworkAwareOptions(BaseModel):
 
     Attributes:
         bandwidth: The resource of the cell that is the bandwidth of machines' links.
+        request_sizes: How many sizes of requests have an aggregator of their own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -145,6 +173,12 @@ class NetworkAwareOptions(BaseModel):
         "net_mbps",
         min_length=1,
         description="the resource of the cell that is the bandwidth of each machine's link",
+    )
+    request_sizes: int = Field(
+        16,
+        ge=0,
+        description="how many sizes of requests are told apart, the first ones that come; others"
+        " are rounded up by at most a quarter, so that the graph has a bound",
     )
 
 
@@ -162,7 +196,7 @@ def build(options: _Options, environment: SchedulerEnvironment) -> NetworkAware:
         )
     dimension = cell.dimensions.index(options.bandwidth)
     price = wait_price(options, Policy.wait_price)
-    return NetworkAware(cell, dimension, price, options.preemption)
+    return NetworkAware(cell, dimension, price, options.preemption, options.request_sizes)
 
 
 # Tasks do not run longer on a full link, so no run shows what the policy is for.

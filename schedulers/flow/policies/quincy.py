@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from schedulers import _native
 from schedulers.flow.options import FlowOptions, wait_price
@@ -26,7 +28,6 @@ from schedulers.flow.policies.waiting_bounds import (
 )
 from schedulers.interface import SchedulerEnvironment
 from schedulers.objective import placement_cost, refuse_constraints
-from shared_state.errors import AgoraError
 from shared_state.tasks import NOWHERE_ELSE, CellSpec, Int64, PreferenceCatalog, TaskBatch
 
 # A task that costs as much placed as waiting for a preferred machine is placed.
@@ -326,6 +327,21 @@ class QuincyOptions(BaseModel):
         " priority_preemption, nor for workloads with constraints",
     )
 
+    @model_validator(mode="after")
+    def _bounds_stand_alone(self) -> Self:
+        """Refuse beside bounds of who waits whatever else decides that."""
+        if not (self.fair_share or self.admit_gangs):
+            return self
+        if self.fair_share and self.admit_gangs:
+            raise ValueError("fair_share and admit_gangs both bound who waits; set one of them")
+        name = "fair_share" if self.fair_share else "admit_gangs"
+        if self.patience_s:
+            raise ValueError(f"{name} bounds who waits; it cannot stand beside patience_s")
+        # an option of flow schedulers, in one table with these; it places tasks that have to wait
+        if getattr(self, "priority_preemption", False):
+            raise ValueError(f"{name} bounds who waits; it cannot stand beside priority_preemption")
+        return self
+
 
 class _Options(QuincyOptions, FlowOptions):
     """What build() gets."""
@@ -345,15 +361,7 @@ def _bounds(options: _Options, catalog: PreferenceCatalog) -> WaitingBounds:
     Raises:
         AgoraError: There may be no flow that keeps the bounds.
     """
-    if options.fair_share and options.admit_gangs:
-        raise AgoraError("quincy: fair_share and admit_gangs both bound who waits; set one of them")
     name = "fair_share" if options.fair_share else "admit_gangs"
-    if options.patience_s:
-        raise AgoraError(f"quincy: {name} bounds who waits; it cannot stand beside patience_s")
-    if options.priority_preemption:  # which places tasks that have to wait
-        raise AgoraError(
-            f"quincy: {name} bounds who waits; it cannot stand beside priority_preemption"
-        )
     refuse_constraints(catalog, f"quincy with {name}")
     return FairShares(options.preemption) if options.fair_share else GangAdmission()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from schedulers.entry_points import EntryPointGroup, is_model, wrong_field
+from schedulers.entry_points import WITH_FILE, EntryPointGroup, is_model, wrong_field
 from schedulers.flow.policies.interface import Policy
 from schedulers.interface import SchedulerEnvironment
 
@@ -72,5 +72,5 @@ def _wrong(spec: PolicySpec) -> str:
     )
 
 
-_GROUP = EntryPointGroup("flow policy", ENTRY_POINTS, BUILT_IN, PolicySpec, _wrong)
+_GROUP = EntryPointGroup("flow policy", ENTRY_POINTS, BUILT_IN, PolicySpec, _wrong, WITH_FILE)
 kinds, location, get = _GROUP.kinds, _GROUP.location, _GROUP.get

@@ -49,6 +49,9 @@ class ShortestJobFirst(Policy):
         T --1 - (time of submission)--> Y --(time)--> X        the cheaper one costs min(w, r) + 1
         T --0--> U_j --w--> S
 
+    A running task has one arc more, at -r - progress, with r as expected when it began to run. It
+    is protected by r and its progress, but with may_wait not also by max(w, r) - w.
+
     The estimate is the mean of the tasks of the same job that have ended, or else of the same class
     (run_times.py); the original's is the mean of the tasks of one program. What a run time counts
     is an option; the original multiplies milliseconds by 100 and says that these are tenths of a

@@ -1,0 +1,70 @@
+// The scoring kernel: tasks one after the other, each to the best of the machines that pass the
+// filters, by the rule of a known central scheduler.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "contract.hpp"
+#include "objective.hpp"
+#include "scoring_memory.hpp"
+#include "scoring_rules.hpp"
+#include "shared_state/native/view.hpp"
+
+namespace agora {
+
+enum class ScoringKind : int { Kubernetes = 0, SwarmKit = 1, Nomad = 2, Stranded = 3 };
+// By value, as schedulers.scoring.scheduler.ScoringKind names them.
+constexpr std::array kScoringKindNames{"KUBERNETES", "SWARMKIT", "NOMAD", "STRANDED"};
+static_assert(kScoringKindNames.size() == static_cast<size_t>(ScoringKind::Stranded) + 1);
+
+// One scheduler's scoring, with what it remembers between its plans.
+//
+// A plan decides on tasks in the order given, a gang at its first member's turn, whole or not at
+// all. Each goes to a machine in the view as the tasks before it left it; the view itself is left
+// as it was. Tasks alike that follow each other (of one job, request and preference set) are a
+// *group*: what depends on these alone is made ready once. A gang that finds no room ends the
+// group.
+//
+// A plan remembers its own placements at once (OwnTasks), before the cell has answered.
+class Scorer {
+ public:
+  // remembers: whether observe() will be told what becomes of tasks.
+  Scorer(const Catalog& catalog, std::unique_ptr<ScoringRule> rule, bool remembers);
+
+  // Writes a row for each task, -1 where it is left waiting. Throws std::invalid_argument for input
+  // out of range, before anything has changed.
+  ScoreWork plan(ClusterView& view, const ScoreRequest& tasks, std::span<int32_t> machine);
+
+  // What became of tasks; `job` is given for those adopted, and empty for others.
+  void observe(ChangeKind change, int64_t at_us, std::span<const int64_t> task,
+               std::span<const int32_t> machine, std::span<const int64_t> job);
+
+ private:
+  struct Unit {
+    size_t end;  // in order_
+    bool gang;
+  };
+
+  void check(const ClusterView& view, const ScoreRequest& tasks,
+             std::span<const int32_t> machine) const;
+  void set_order(const ScoreRequest& tasks);
+  bool alike(const ScoreRequest& tasks, size_t one, size_t other) const;
+
+  const Catalog& catalog_;
+  const std::unique_ptr<ScoringRule> rule_;
+  const bool remembers_;
+  OwnTasks own_;
+  RecentFailures failures_;
+  AvoidedMachines avoided_;
+  RowAffinity affinity_;
+  std::vector<uint32_t> order_;    // of the tasks of the plan
+  std::vector<Unit> units_;        // of order_
+  std::vector<size_t> group_end_;  // by place in order_: of the tasks alike from there on
+};
+
+}  // namespace agora

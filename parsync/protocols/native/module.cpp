@@ -1,5 +1,5 @@
 // The Python module parsync.protocols._native: the parts of agents, synchronisation, and the sums
-// of demand that schedulers share. Agents as a whole, and the protocol probing, are bound elsewhere.
+// of demand that schedulers share. Whole agents and the protocol probing are bound elsewhere.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>

@@ -18,6 +18,7 @@ from experiments.config.run_config import LiveConfig
 from experiments.workloads.service_batch import BatchJobs, ServiceJobs
 from parsync.protocols.locking import LockingOptions
 from parsync.protocols.optimistic.options import OptimisticOptions
+from parsync.protocols.probing.options import ProbingOptions, ProbingSharedOptions
 from parsync.spec.decision_times import ModelledTime
 from schedulers.flow.options import FlowOptions
 from schedulers.flow.policies import registry as flow_policies
@@ -56,6 +57,8 @@ def page() -> str:
 def _models() -> Iterator[tuple[str, type[BaseModel]]]:
     yield "Protocol `optimistic`", OptimisticOptions
     yield "Protocol `locking`", LockingOptions
+    yield "Protocol `probing`", ProbingOptions
+    yield "Protocol `probing`, as a whole: `[arms.protocols.probing]`", ProbingSharedOptions
     yield 'Decision times: `clock = "modelled"`', ModelledTime
     yield "Live runs: `[live]`", LiveConfig
     yield "Schedulers `flow`, `firmament`, `quincy`, `flow_load_spreading`", FlowOptions

@@ -21,6 +21,7 @@ from parsync.metrics.record import Record
 from parsync.metrics.run_frame import BUCKET_US, NOT_IN_JOB, Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise_run
+from parsync.metrics.tables import SCHEMAS
 from parsync.protocols.registry import tables_of
 from parsync.runtime.arm_directory import (
     VIRTUAL_LOG,
@@ -125,6 +126,7 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
             gangs=TaskGangs.of(workload),
             preempts=any(_PREEMPTION & group.capabilities for group in arm.groups),
             flows=any(is_flow(group.kind) for group in arm.groups),
+            brought=tables_of(arm.protocol_kinds).keys() - SCHEMAS.keys(),
             priority=(
                 workload.tasks.priority if arm.may_evict is EvictionPolicy.LOWER_PRIORITY else None
             ),

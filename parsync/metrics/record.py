@@ -94,12 +94,23 @@ class AgentLog(_native.AgentLog):  # type: ignore[misc] # compiled
 
     Calls raise ValueError, and have added nothing, for tasks, machines or reasons that do not exist
     and for columns of another length or dtype.
+
+    Args:
+        agent: Its address.
+        cell, table, catalog: The run's.
+        tables: Those that `records` has: of every run, and of the agent's protocol if it writes
+            some of its own.
     """
 
     def __init__(
-        self, agent: int, cell: CellSpec, table: TaskBatch, catalog: PreferenceCatalog
+        self,
+        agent: int,
+        cell: CellSpec,
+        table: TaskBatch,
+        catalog: PreferenceCatalog,
+        tables: Tables = SCHEMAS,
     ) -> None:
-        self.records = Measurements()
+        self.records = Measurements(tables)
         super().__init__(
             agent,
             np.ascontiguousarray(table.job, np.int64),

@@ -9,7 +9,7 @@ every window (the tasks that wait as a trace begins), for figures of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
@@ -84,6 +84,7 @@ class RunFrame:
         preempts: Whether schedulers of the run may end running tasks for others, or to place them
             better.
         flows: Whether schedulers of the run place tasks by a flow.
+        brought: The names of the tables that the protocols of the run bring.
         priority: int32[tasks], where tasks may end for those of others that are of higher priority;
             None elsewhere.
         preferred_permille: The run time of a task on a preferred machine, in thousandths of that
@@ -116,6 +117,7 @@ class RunFrame:
     gangs: TaskGangs | None = None
     preempts: bool = False
     flows: bool = False
+    brought: Set[str] = frozenset()
     priority: Int32 | None = None
     preferred_permille: int = 1000
     jobs: JobIndex | None = field(init=False)

@@ -52,6 +52,83 @@ class DemandReply(OptimisticEvent):
     tasks: Int64
     squares: Int64
 
+class ProbingEvent(Event):
+    kind: ClassVar[str]
+
+@static_frozen
+class Probes(ProbingEvent):
+    agent: int
+    epoch: int
+    due_us: int
+    bound: bool
+    request: Int64
+    probe: Int32
+    machine: Int32
+    task: Int64
+
+@static_frozen
+class TaskRequests(ProbingEvent):
+    epoch: int
+    sent_us: int
+    due_us: int
+    queued_us: int
+    head_us: int
+    request: Int64
+    probe: Int32
+    hold: Int64
+
+@static_frozen
+class TaskAnswers(ProbingEvent):
+    agent: int
+    epoch: int
+    due_us: int
+    hold: Int64
+    task: Int64
+
+@static_frozen
+class ProbesCancelled(ProbingEvent):
+    agent: int
+    epoch: int
+    due_us: int
+    request: Int64
+    probe: Int32
+    machine: Int32
+
+@static_frozen
+class ProbesLost(ProbingEvent):
+    epoch: int
+    due_us: int
+    request: Int64
+    probe: Int32
+    task: Int64
+
+@static_frozen
+class AgentRestarted(ProbingEvent):
+    agent: int
+    epoch: int
+
+@static_frozen
+class LengthRequests(ProbingEvent):
+    agent: int
+    epoch: int
+    due_us: int
+    request: Int64
+    machine: Int32
+
+@static_frozen
+class LengthAnswers(ProbingEvent):
+    epoch: int
+    due_us: int
+    request: Int64
+    machine: Int32
+    length: Int64
+
+@static_frozen
+class DecisionDue(ProbingEvent): ...
+
+@static_frozen
+class ReprobeDue(ProbingEvent): ...
+
 class QueueExits:
     def __init__(self, too_large: Int64) -> None: ...
     @property
@@ -236,6 +313,32 @@ class OptimisticAgent(NativeParticipant):
     def rounds(self) -> int: ...
     @property
     def activity(self) -> int: ...
+
+class ProbingAgent(NativeParticipant):
+    def __init__(
+        self,
+        records: Measurements,
+        settings: Any,
+        log: AgentLog,
+        sorting_out: SortingOut,
+        clock: Any,
+        machines: Any,
+    ) -> None: ...
+    def decide(self, decision: int, now_us: int) -> None: ...
+    def decision_us(self, elapsed_ns: int) -> int: ...
+    def log_end(self, now_us: int) -> None: ...
+    @property
+    def queued(self) -> int: ...
+    @property
+    def decisions(self) -> int: ...
+    @property
+    def requests(self) -> int: ...
+
+class NodeQueues(NativeParticipant):
+    def __init__(self, hop_us: int, limit: Int64, request: Int64, agents: int) -> None: ...
+    def queued_at(self, machine: int) -> int: ...
+    @property
+    def holds(self) -> int: ...
 
 # The other classes have Python modules, which carry the types.
 # (preference int32[T], task int64[n], tasks and squares int64[sets], changed in place)

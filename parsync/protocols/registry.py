@@ -26,6 +26,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "locking": "parsync.protocols.locking:SPEC",
         "optimistic": "parsync.protocols.optimistic.protocol:SPEC",
+        "probing": "parsync.protocols.probing.protocol:SPEC",
     }
 )
 

@@ -130,7 +130,7 @@ def test_two_protocols_of_one_name_are_one_line_for_presets_and_mixes(
 @pytest.mark.parametrize(
     ("mix", "says"),
     [
-        ("nope=3", "or a protocol that runs no schedulers (lottery)"),
+        ("nope=3", "or a protocol that runs no schedulers (lottery, probing)"),
         ("lottery:=3", "'lottery:=3' is not of the form [protocol:]kind=count"),
     ],
 )

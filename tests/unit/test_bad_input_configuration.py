@@ -174,7 +174,7 @@ def test_a_file_that_makes_no_sense(
         (["--mix", ":random=3"], "--mix: ':random=3' is not of the form [protocol:]kind=count"),
         (["--mix", "optimistic:=3"], "--mix: 'optimistic:=3' is not of the form [protocol:]kind="),
         (["--mix", "oracle=3"], "--mix: unknown 'oracle'"),
-        (["--mix", "nope=3"], "or a protocol that runs no schedulers (none is installed)"),
+        (["--mix", "nope=3"], "or a protocol that runs no schedulers (probing)"),
         (["--mix", "latency_first=0"], "at least one scheduler"),
         (["--mix", "latency_first=-3"], "is not of the form"),
         (["--mix", "latency_first=1,latency_first=2"], "--mix: a name appears twice"),

@@ -162,6 +162,21 @@ class BoundMaster final : public BoundParticipant {
   Master master_;
 };
 
+// Queues at the machines that are native, which Python holds.
+class NativeNodeSide final : public Participant {
+ public:
+  NativeNodeSide(nb::object side, BoundParticipant& native)
+      : side_(std::move(side)), native_(native) {}
+
+  void handle(int64_t now_us, const EventPtr& event, Effects& effects) override {
+    native_.core().handle(now_us, event, effects);
+  }
+
+ private:
+  const nb::object side_;
+  BoundParticipant& native_;
+};
+
 class BoundWorkerPool final : public BoundParticipant {
  public:
   BoundWorkerPool(int64_t heartbeat_us, nb::handle duration_us, nb::handle preference,
@@ -183,8 +198,13 @@ class BoundWorkerPool final : public BoundParticipant {
   static std::vector<WorkerPool::NodeSide> queues_of(
       const std::vector<std::pair<std::string, nb::object>>& node_sides) {
     std::vector<WorkerPool::NodeSide> made;
-    for (const auto& [protocol, side] : node_sides)
-      made.push_back({protocol, std::make_unique<PythonParticipant>(side)});
+    for (const auto& [protocol, side] : node_sides) {
+      BoundParticipant* const native = native_of(side);
+      if (native)
+        made.push_back({protocol, std::make_unique<NativeNodeSide>(side, *native)});
+      else
+        made.push_back({protocol, std::make_unique<PythonParticipant>(side)});
+    }
     return made;
   }
 

@@ -1,5 +1,5 @@
 // The Python module parsync.protocols._native: the parts of agents, synchronisation, and the sums
-// of demand that schedulers share. The optimistic agent and its events have a file of their own.
+// of demand that schedulers share. Whole agents and the protocol probing are bound elsewhere.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -25,6 +25,8 @@ using namespace agora;
 
 void bind_optimistic_agent(nb::module_& module);
 void bind_optimistic_events(nb::module_& module);
+void bind_probing(nb::module_& module);
+void bind_probing_events(nb::module_& module);
 
 namespace {
 
@@ -414,10 +416,12 @@ NB_MODULE(_native, module) {
   bind_agent_parts(module);
   bind_agent_view(module);
   bind_optimistic_events(module);
+  bind_probing_events(module);
   bind_pending_queue(module);
   bind_round_planner(module);
   bind_shared_demand(module);
   bind_strategies(module);
   bind_sync(module);
   bind_optimistic_agent(module);
+  bind_probing(module);
 }

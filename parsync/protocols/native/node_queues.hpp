@@ -1,0 +1,133 @@
+// The queues at the machines of the probing protocol (Ousterhout et al., "Sparrow: Distributed, Low
+// Latency Scheduling", SOSP 2013): a queue of reservations per machine, first come, first served.
+//
+//   Probes        -> the reservations join their queues
+//   a queue's first reservation has room
+//     not bound   -> TaskRequests to its agent; its room is kept for the answer (a hold)
+//     bound       -> CommitRequest for its task
+//   TaskAnswers   -> a task: CommitRequest; none: the hold ends, the next reservation's turn
+//   CommitReply   -> accepted: the hold ends, as the task runs; rejected: the reservation is the
+//                    first in its queue again, and waits until tasks of the machine end
+//   machine down  -> ProbesLost to the agents of its reservations
+//
+// Invariants. A reservation is in a queue, or has a hold, or has ended; it ends once (launched,
+// empty, cancelled, lost, of a former epoch). A hold
+// is room that these queues do not give to others; the cell does not know of it, so a claim may be
+// rejected. Only the first of a queue may take room: what fits behind it waits.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "parsync/core/native/participant.hpp"
+#include "probing_events.hpp"
+#include "shared_state/native/fields.hpp"
+
+namespace agora {
+
+class NodeQueues final : public Participant {
+ public:
+  struct Settings {
+    int64_t hop_us = 0;            // the least time that a message takes
+    SharedTable<int64_t> limit;    // [machines, R], what claims may fill each machine to
+    SharedTable<int64_t> request;  // [tasks, R], of every task
+    size_t agents = 0;             // of the arm
+  };
+
+  explicit NodeQueues(Settings settings);
+
+  void handle(int64_t now_us, const EventPtr& event, Effects& effects) override;
+
+  // Of a machine, for tests: reservations that wait there.
+  size_t queued(size_t machine) const { return machines_[machine].length; }
+  size_t holds() const { return holds_.size() - free_holds_.size(); }
+
+ private:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  struct Reservation {
+    int64_t request;
+    int64_t task;  // that is bound to it, or one like those of the request
+    int64_t queued_us;
+    int32_t agent;
+    int32_t probe;
+    bool bound;
+    uint32_t next;  // in its queue
+  };
+  struct Machine {
+    uint32_t first = kNone, last = kNone;
+    uint32_t length = 0;
+    uint32_t running = 0;  // tasks of any protocol, as far as known here
+    uint32_t holds = 0;
+    uint32_t changes = 0;      // how often tasks have ended here, or it came or went
+    uint32_t blocked = kNone;  // nothing is tried while `changes` is this
+    int64_t head_since_us = 0;
+    bool up = true;
+  };
+  struct Hold {
+    uint32_t reservation = kNone;  // kNone: not in use
+    int32_t machine = 0;
+    int64_t epoch = 0;     // of the agent
+    uint32_t changes = 0;  // of the machine when its task was claimed
+    bool claiming = false;
+  };
+  struct Asked {  // of one agent, to be sent at the end of this event
+    std::vector<int64_t> request, hold;
+    std::vector<int32_t> probe;
+    std::vector<int64_t> claimed;  // holds
+    std::vector<int64_t> lost_request, lost_task;
+    std::vector<int32_t> lost_probe;
+    int64_t queued_us = 0, head_us = 0;  // sums over `request`
+    bool touched = false;
+  };
+
+  void on_probes(int64_t now_us, const EventPtr& event, Effects& effects);
+  void on_answers(int64_t now_us, const EventPtr& event, Effects& effects);
+  void on_cancelled(int64_t now_us, const EventPtr& event, Effects& effects);
+  void on_lengths(int64_t now_us, const EventPtr& event, Effects& effects);
+  void on_claimed(int64_t now_us, const EventPtr& event);
+  void on_started(const EventPtr& event);
+  void on_ended(int64_t now_us, const EventPtr& event);
+  void on_machines(int64_t now_us, const EventPtr& event);
+
+  bool is_current(int64_t now_us, int64_t agent, int64_t epoch);
+  void forget(int64_t now_us, int64_t agent);
+  void serve(int64_t now_us, size_t machine);
+  void push_back(int64_t now_us, size_t machine, uint32_t reservation);
+  void push_front(int64_t now_us, size_t machine, uint32_t reservation);
+  uint32_t pop_front(int64_t now_us, size_t machine);
+  // Removes the reservation after `before`, or the first one if that is kNone.
+  void unlink(int64_t now_us, Machine& at, uint32_t before);
+  void lose(uint32_t reservation);
+  void lose_queue(int64_t now_us, size_t machine);
+  size_t hold(size_t machine, uint32_t reservation);
+  void end_hold(size_t hold);
+  uint32_t add(Reservation reservation);
+  void remove(uint32_t reservation) { free_reservations_.push_back(reservation); }
+  bool fits(size_t machine, int64_t task) const;
+  Asked& asked(int32_t agent);
+  void send(int64_t now_us, Effects& effects);
+  void claim(int64_t now_us, int32_t agent, const std::vector<int64_t>& holds, Effects& effects);
+
+  size_t task_row(int64_t task) const;
+  size_t machine_row(int64_t machine) const;
+
+  const Settings settings_;
+  const size_t width_;
+  std::vector<Machine> machines_;
+  std::vector<int64_t> taken_;  // [machines, R], by tasks that run and by holds
+  std::vector<Reservation> reservations_;
+  std::vector<uint32_t> free_reservations_;
+  std::vector<Hold> holds_;
+  std::vector<size_t> free_holds_;
+  std::vector<int64_t> epoch_;  // by agent
+  std::vector<Asked> asked_;    // by agent
+  std::vector<int32_t> touched_;
+  int64_t transactions_ = 0;
+  std::unordered_map<int64_t, std::vector<int64_t>> claims_;  // holds by transaction
+};
+
+}  // namespace agora

@@ -94,7 +94,7 @@ NodeId IncrementalSolver::add_node(std::int64_t supply) {
   ++round_.structure;
   round_.displaced += supply != 0;
   proof_.change_node(v);
-  proof_.change_supply(v, supply);
+  proof_.change_supply(v, 0, supply);
   apply_change([=](Engine& engine) { engine.add_node(v, supply); },
                [=](ChangeLog& log) { log.add_node(v); });
   return v;
@@ -139,7 +139,7 @@ void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
   const bool removes_root = std::find(nodes.begin(), nodes.end(), root_) != nodes.end();
   if (removes_root) drop_engine();
   for (NodeId v : nodes) {
-    proof_.change_supply(v, -net().supply[v]);
+    proof_.change_supply(v, net().supply[v], 0);
     network_.remove_node(v);
     if (v < warm_price_.size()) warm_price_[v] = 0;
   }
@@ -219,7 +219,7 @@ void IncrementalSolver::set_supply(NodeId node, std::int64_t supply) {
   keep_within_range(supply);
   network_.set_supply(node, supply);
   proof_.change_node(node);
-  proof_.change_supply(node, supply - before);
+  proof_.change_supply(node, before, supply);
   ++round_.values;
   ++round_.displaced;
   round_.sign_changes += (before > 0 && supply < 0) || (before < 0 && supply > 0);

@@ -108,8 +108,8 @@ class ProofOfRounds {
   void change_arc(ArcId a) { next_arcs_.push_back(a); }
   void change_node(NodeId v) { next_nodes_.push_back(v); }
   // Flow balanced where it was proved, and does so still if these add up to nothing at each node.
-  void change_supply(NodeId v, std::int64_t by) {
-    if (by != 0) next_balance_.emplace_back(v, -__int128{by});
+  void change_supply(NodeId v, std::int64_t before, std::int64_t after) {
+    if (after != before) next_balance_.emplace_back(v, __int128{before} - after);
   }
   void change_flow(NodeId tail, NodeId head, std::int64_t by) {
     next_balance_.emplace_back(tail, by);

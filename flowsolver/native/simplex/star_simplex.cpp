@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "control.hpp"
@@ -169,7 +170,10 @@ class StarSimplex {
       next_ = end == m ? 0 : end;
       left -= end - begin;
       stats_.scanned += end - begin;
-      if (entering != kNone) return Status::kOptimal;
+      if (entering != kNone) {
+        looked_at_ = end - begin;
+        return Status::kOptimal;
+      }
       if (const Status status = checker_.step(stats_, end - begin); status != Status::kOptimal)
         return status;
     }
@@ -215,7 +219,7 @@ class StarSimplex {
                    : tree_.exchange(k, l, out, cycle.apex, {i, room - amount, amount}, shift);
     }
     stats_.scanned += steps;
-    return checker_.step(stats_, steps);
+    return checker_.step(stats_, steps + std::exchange(looked_at_, 0));
   }
 
   bool has_artificial_flow() const {
@@ -241,6 +245,7 @@ class StarSimplex {
   std::vector<ArcId> full_loops_;
   std::int64_t largest_cost_ = 0;
   std::uint32_t block_ = kMinBlock, next_ = 0;
+  std::int64_t looked_at_ = 0;  // arcs, since the last check, for the next pivot
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ VALUES: tuple[Any, ...] = (
     *("block", "requeue", "mean_score", "sequence_number", "incremental", "all_or_nothing", "job"),
     *("latency_first", "adaptive", "tie", "paid", "elsewhere", "max_parallelism", "global_cap"),
     *("state_aligned", "membership", "potentials", "relaxation", "load_spreading", "quincy"),
-    "spread",
+    *("spread", "random", "least_queue", "per_task"),
 )
 # Options of all kinds that can have prices, which this one refuses.
 REFUSED = {

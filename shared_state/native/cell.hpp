@@ -265,6 +265,12 @@ constexpr std::array kReasonNames{"ACCEPTED", "STALE", "FULL",     "MACHINE_DOWN
                                   "EVICTED",  "GANG",  "DUPLICATE"};
 static_assert(kReasonNames.size() == static_cast<size_t>(Reason::Duplicate) + 1);
 
+// Whether the task of a claim runs: the claim was accepted, or one before it.
+constexpr bool is_placed(int8_t reason) {
+  return reason == static_cast<int8_t>(Reason::Accepted) ||
+         reason == static_cast<int8_t>(Reason::Duplicate);
+}
+
 // Whether a claim was rejected because another scheduler was first (transaction.CONFLICTS).
 constexpr bool is_conflict(int8_t reason) {
   return reason == static_cast<int8_t>(Reason::Stale) ||

@@ -186,6 +186,12 @@ class SharedColumn : public AnyColumn {
   }
 };
 
+// A copy of the values.
+template <class T>
+SharedColumn<T> copied_column(const std::vector<T>& values) {
+  return SharedColumn<T>(std::span<const T>(values));
+}
+
 template <class T>
 class SharedTable : public AnyColumn {
  public:

@@ -31,6 +31,7 @@ from experiments.config.run_config import LiveConfig, RunConfig
 from experiments.config.workload_config import WorkloadConfig
 from experiments.figures import style
 from experiments.interruption import Interruption
+from experiments.report import page
 from experiments.report.page import write_report
 from experiments.studies.run import stages
 from experiments.studies.run.execution import run
@@ -180,7 +181,7 @@ def test_figures_that_could_not_be_drawn_beside_the_seeds_are_drawn_at_the_end(
     def failing(*_: Any) -> Any:
         raise AgoraError("no room")
 
-    monkeypatch.setattr(stages, "arms_drawn", failing)
+    monkeypatch.setattr(page, "draw_arms", failing)
     status, directory, _ = started(tmp_path)
     assert status == 0 and (directory / "report.html").is_file()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.commands import replay
-from tests.fixtures.killed_actors import cell_and_tasks, events_of, make_run, to_the_end
+from tests.fixtures.killed_actors import cell_and_tasks, events_of, killed_three_times, make_run
 from tests.fixtures.live_runs import locking_arm
 from tests.fixtures.run_oracle import truth
 
@@ -28,19 +28,7 @@ def test_a_restarted_scheduler_has_no_locks_and_nobody_waits_for_ever(
 ) -> None:
     arm, workload = locking_arm(locked_partitions), cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, arm, workload)
-    for at_us in (300_000, 900_000, 1_700_000):
-        ray.pass_time(at_us)
-        for host in hosts:
-            if in_step:
-                ray.dies_in_step = host
-                while host in ray.actors:
-                    ray.pass_time(ray.clock.us + 1_000)
-            else:
-                ray.kill(host)
-        ray.pass_time(ray.clock.us + 100_000)
-        for host in hosts:
-            ray.restart(host)
-    outcome = to_the_end(ray)
+    outcome = killed_three_times(ray, hosts, in_step)
     count = {name: int(counts.sum()) for name, counts in outcome.metrics.count.items()}
     assert not outcome.partial
     assert count["committed"] == len(workload.arrival_rows)

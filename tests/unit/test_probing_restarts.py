@@ -25,7 +25,7 @@ from parsync.protocols.probing.events import (
     TaskRequests,
 )
 from shared_state.transaction import CommitResult, Reason
-from tests.fixtures.killed_actors import cell_and_tasks, events_of, make_run, to_the_end
+from tests.fixtures.killed_actors import cell_and_tasks, events_of, killed_three_times, make_run
 from tests.fixtures.live_runs import probing_arm
 from tests.fixtures.run_oracle import truth
 
@@ -44,19 +44,7 @@ def test_what_a_killed_scheduler_had_reserved_is_placed_once(
 ) -> None:
     arm, workload = probing_arm(beside, **options), cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, arm, workload)
-    for at_us in (300_000, 900_000, 1_700_000):
-        ray.pass_time(at_us)
-        for host in BOTH:
-            if in_step:
-                ray.dies_in_step = host
-                while host in ray.actors:
-                    ray.pass_time(ray.clock.us + 1_000)
-            else:
-                ray.kill(host)
-        ray.pass_time(ray.clock.us + 100_000)
-        for host in BOTH:
-            ray.restart(host)
-    outcome = to_the_end(ray)
+    outcome = killed_three_times(ray, BOTH, in_step)
     count = {name: int(counts.sum()) for name, counts in outcome.metrics.count.items()}
     assert not outcome.partial
     assert count["committed"] == len(workload.arrival_rows)

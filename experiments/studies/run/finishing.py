@@ -85,7 +85,7 @@ def finish_run(
         report: Shows that the report is being made.
         interruption: Raises KeyboardInterrupt once the results are written, if a stop signal comes
             meanwhile; one that came before is why the run is partial.
-        drawn: Returns the figures that arms_drawn has drawn of these runs; called last.
+        drawn: Returns the figures that are drawn of these runs already; called last.
     """
     known = interruption.received
 
@@ -117,58 +117,7 @@ def finish_run(
     return failed
 
 
-def report_so_far(
-    config: RunConfig,
-    workload: WorkloadFacts,
-    runs: Sequence[ArmRun],
-    live_runs: Sequence[ArmRun],
-    results: ArmResults,
-    seeds: Mapping[int, Mapping[str, SeedFigures]],
-    directory: Path,
-    to_come: Sequence[str],
-    known: Drawn,
-) -> Path:
-    """Write the report of a run that goes on, and nothing else. Returns its path.
-
-    Args:
-        runs, live_runs, results: As in finish_run.
-        to_come: What the run has still to do, in words.
-        known: The figures that arms_drawn has drawn of these runs.
-
-    Raises:
-        AgoraError: The report cannot be written.
-    """
-    from experiments.report.page import write_report_so_far
-
-    run = _run_so_far(config, workload, runs, live_runs, results, seeds, directory)
-    return write_report_so_far(run, to_come, known)
-
-
-def arms_drawn(
-    config: RunConfig,
-    workload: WorkloadFacts,
-    runs: Sequence[ArmRun],
-    live_runs: Sequence[ArmRun],
-    results: ArmResults,
-    directory: Path,
-    check: Callable[[], None],
-) -> Drawn:
-    """Draw the figures of the report that need no paired seeds, once all arms have run.
-
-    Args:
-        runs, live_runs, results: As in finish_run.
-        check: Called before each figure; what it raises ends the drawing.
-
-    Raises:
-        AgoraError: A figure cannot be written.
-    """
-    from experiments.report.page import draw_arms
-
-    run = _run_so_far(config, workload, runs, live_runs, results, {}, directory)
-    return draw_arms(run, check)
-
-
-def _run_so_far(
+def run_so_far(
     config: RunConfig,
     workload: WorkloadFacts,
     runs: Sequence[ArmRun],
@@ -177,7 +126,11 @@ def _run_so_far(
     seeds: Mapping[int, Mapping[str, SeedFigures]],
     directory: Path,
 ) -> Run:
-    """A run that goes on, as if it were finished."""
+    """A run that goes on, as if it were finished, for the page and its figures.
+
+    Args:
+        runs, live_runs, results, seeds: As in finish_run, as far as they are known.
+    """
     arms, live = _results(config, runs, live_runs, results, seeds, {})
     summary = summary_of_results(_facts(config, ""), workload, arms, live)
     described = (*summary.arms, *summary.live_runs)

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from experiments.analysis.cell_watch import settle_us
 from experiments.analysis.frontier_model import FRONTIER
-from experiments.analysis.run_directory import keep_arm, write_seed
+from experiments.analysis.run_directory import Run, keep_arm, write_seed
 from experiments.analysis.summary import workload_facts
 from experiments.analysis.summary_model import SeedFigures
 from experiments.campaign.arm_runners import ArmJob, run_and_show, run_arms_virtual
@@ -34,10 +34,9 @@ from experiments.studies.run.calibration import prediction_points, predictions_o
 from experiments.studies.run.drawing import DrawingThread
 from experiments.studies.run.finishing import (
     ArmResults,
-    arms_drawn,
     finish_run,
     preview,
-    report_so_far,
+    run_so_far,
     slugs_of_arms,
 )
 from experiments.studies.run.fluid_bound import phase_bounds
@@ -367,19 +366,13 @@ class Stages:
         if not runs:
             return
         seeds = {seed: dict(figures) for seed, figures in self.seeds.items()}
-        self._report_begun = self._drawing.begin(
-            lambda: report_so_far(
-                self._config,
-                self._facts,
-                runs,
-                live,
-                self._results,
-                seeds,
-                self._directory,
-                to_come,
-                self._drawn(),
-            )
-        )
+
+        def write() -> Path:
+            from experiments.report.page import write_report_so_far
+
+            return write_report_so_far(self._so_far(runs, live, seeds), to_come, self._drawn())
+
+        self._report_begun = self._drawing.begin(write)
         self._reported_s = time.monotonic()
 
     def _await_drawing(self) -> None:
@@ -397,16 +390,22 @@ class Stages:
     def _draw_arms(self) -> None:
         """Begin to draw those figures of the final report that need nothing that is to come."""
         runs, live = self._whole_runs()
-        self._arms_drawn = self._drawing.begin(
-            lambda: arms_drawn(
-                self._config,
-                self._facts,
-                runs,
-                live,
-                self._results,
-                self._directory,
-                self._drawing.check,
-            )
+
+        def draw() -> Drawn:
+            from experiments.report.page import draw_arms
+
+            return draw_arms(self._so_far(runs, live, {}), self._drawing.check)
+
+        self._arms_drawn = self._drawing.begin(draw)
+
+    def _so_far(
+        self,
+        runs: Sequence[ArmRun],
+        live: Sequence[ArmRun],
+        seeds: Mapping[int, Mapping[str, SeedFigures]],
+    ) -> Run:
+        return run_so_far(
+            self._config, self._facts, runs, live, self._results, seeds, self._directory
         )
 
     def _drawn(self) -> Drawn:

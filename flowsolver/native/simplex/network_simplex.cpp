@@ -620,20 +620,7 @@ class SimplexPivots {
     const NodeId k = forward ? network_.tail[a] : network_.head[a],
                  l = forward ? network_.head[a] : network_.tail[a];
     const SpanningTree::Cycle cycle = tree_.find_cycle(k, l);
-    // Of equally restrictive arcs, the last along the flow leaves: on the path up, then a itself,
-    // then on the path down.
-    std::int64_t amount = room;
-    NodeId out = kNone;
-    bool is_on_up_path = false;
-    if (cycle.down_room < amount) {
-      amount = cycle.down_room;
-      out = cycle.down_node;
-    }
-    if (cycle.up_room <= amount) {
-      amount = cycle.up_room;
-      out = cycle.up_node;
-      is_on_up_path = true;
-    }
+    const auto [amount, out, is_on_up_path] = SpanningTree::blocking(cycle, room);
     if (amount > 0) observer_.flow_moves(a, flow_[a], forward ? amount : -amount);
     push(k, l, cycle.apex, amount);
     ++work.stats.pivots;

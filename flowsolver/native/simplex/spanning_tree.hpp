@@ -53,6 +53,20 @@ class SpanningTree {
     std::int64_t down_room = kInfinity, up_room = kInfinity;
     std::int64_t length = 0;
   };
+  // How far flow can go around a cycle, and what stops it.
+  struct Blocking {
+    std::int64_t amount;
+    NodeId out = kNone;  // the node below the tree arc that leaves; kNone: the entering arc does
+    bool is_on_up_path = false;
+  };
+  // `room`: of the arc that enters. Of equally restrictive arcs, the last along the flow leaves: on
+  // the path up, then the one that enters, then on the path down.
+  static Blocking blocking(const Cycle& cycle, std::int64_t room) {
+    Blocking found{room};
+    if (cycle.down_room < found.amount) found = {cycle.down_room, cycle.down_node};
+    if (cycle.up_room <= found.amount) found = {cycle.up_room, cycle.up_node, true};
+    return found;
+  }
 
   // `outer`: per node. The constructor and `finish` throw Stopped when cancelled.
   SpanningTree(std::vector<std::uint8_t> outer, const Control& control)

@@ -180,26 +180,15 @@ class StarSimplex {
     return Status::kOptimal;
   }
 
-  // The arc enters: flow is sent around its cycle as far as possible, and of the blocking arcs the
-  // last along the flow leaves, unless it is the arc itself.
+  // The arc enters: flow is sent around its cycle as far as possible, and the blocking arc leaves,
+  // unless it is the arc itself.
   Status pivot(std::uint32_t i) {
     const Arc& arc = arcs_[i];
     const bool forward = state_[i] == kLower;
     const NodeId k = forward ? arc.tail : arc.head, l = forward ? arc.head : arc.tail;
     const std::int64_t room = network_.capacity[id_[i]];
     const SpanningTree::Cycle cycle = tree_.find_cycle(k, l);
-    std::int64_t amount = room;
-    NodeId out = kNone;
-    bool is_on_up_path = false;
-    if (cycle.down_room < amount) {
-      amount = cycle.down_room;
-      out = cycle.down_node;
-    }
-    if (cycle.up_room <= amount) {
-      amount = cycle.up_room;
-      out = cycle.up_node;
-      is_on_up_path = true;
-    }
+    const auto [amount, out, is_on_up_path] = SpanningTree::blocking(cycle, room);
     if (amount > 0) tree_.push_on_cycle(k, l, cycle.apex, amount);
     ++stats_.pivots;
     std::int64_t steps = cycle.length;

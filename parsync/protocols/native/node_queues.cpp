@@ -25,16 +25,6 @@ namespace {
 // The first sequence number of transactions of the worker pool (parsync/core/addresses.py).
 constexpr int64_t kFirstSequence = -kWorkers * (int64_t{1} << 40);
 
-template <class T>
-SharedColumn<T> column_of(const std::vector<T>& values) {
-  return SharedColumn<T>(std::span<const T>(values));
-}
-
-bool is_placed(int8_t reason) {
-  return reason == static_cast<int8_t>(Reason::Accepted) ||
-         reason == static_cast<int8_t>(Reason::Duplicate);
-}
-
 }  // namespace
 
 NodeQueues::NodeQueues(Settings settings)
@@ -427,9 +417,9 @@ void NodeQueues::send(int64_t now_us, Effects& effects) {
       asks.epoch = epoch;
       asks.sent_us = now_us;
       asks.due_us = now_us + settings_.hop_us;
-      asks.request = column_of(of.request);
-      asks.probe = column_of(of.probe);
-      asks.hold = column_of(of.hold);
+      asks.request = copied_column(of.request);
+      asks.probe = copied_column(of.probe);
+      asks.hold = copied_column(of.hold);
       asks.queued_us = std::exchange(of.queued_us, 0);
       asks.head_us = std::exchange(of.head_us, 0);
       effects.send(agent, std::move(asks));
@@ -441,9 +431,9 @@ void NodeQueues::send(int64_t now_us, Effects& effects) {
       ProbesLost lost;
       lost.epoch = epoch;
       lost.due_us = now_us + settings_.hop_us;
-      lost.request = column_of(of.lost_request);
-      lost.probe = column_of(of.lost_probe);
-      lost.task = column_of(of.lost_task);
+      lost.request = copied_column(of.lost_request);
+      lost.probe = copied_column(of.lost_probe);
+      lost.task = copied_column(of.lost_task);
       effects.send(agent, std::move(lost));
       of.lost_request.clear();
       of.lost_task.clear();

@@ -11,9 +11,9 @@
 //   machine down  -> ProbesLost to the agents of its reservations
 //
 // Invariants. A reservation is in a queue, or has a hold, or has ended; it ends once (launched,
-// empty, cancelled, lost, of a former epoch). A hold
-// is room that these queues do not give to others; the cell does not know of it, so a claim may be
-// rejected. Only the first of a queue may take room: what fits behind it waits.
+// empty, cancelled, lost, of a former epoch). A hold is room that these queues do not give to
+// others; the cell does not know of it, so a claim may be rejected. Only the first of a queue may
+// take room: what fits behind it waits.
 #pragma once
 
 #include <cstdint>

@@ -27,11 +27,6 @@ namespace {
 constexpr int8_t kService = 1;  // shared_state.tasks.TaskClass
 constexpr size_t kProbesColumns = 12;
 
-template <class T>
-SharedColumn<T> column_of(const std::vector<T>& values) {
-  return SharedColumn<T>(std::span<const T>(values));
-}
-
 }  // namespace
 
 void MachineDraw::draw(Stream& stream, size_t count, bool replace, std::vector<int32_t>& drawn) {
@@ -134,12 +129,14 @@ void ProbingAgent::submit(int64_t now_us, std::span<const int64_t> task, int8_t 
 
 // A request for the tasks of each job that ask for the same; or for each task.
 void ProbingAgent::add_requests(std::span<const Waiting> tasks) {
-  std::vector<int64_t> open;  // requests made here
+  std::unordered_map<int64_t, std::vector<int64_t>> made_for;  // requests made here, by job
   for (const Waiting& task : tasks) {
-    const auto same = std::find_if(open.rbegin(), open.rend(), [&](int64_t request) {
-      return alike(requests_.at(request).like, task.task);
-    });
-    if (same != open.rend() && !settings_.per_task) {
+    std::vector<int64_t>& of_job = made_for[settings_.job[static_cast<size_t>(task.task)]];
+    const auto same =
+        settings_.per_task ? of_job.end() : std::ranges::find_if(of_job, [&](int64_t one) {
+          return alike(requests_.at(one).like, task.task);
+        });
+    if (same != of_job.end()) {
       requests_.at(*same).tasks.push_back(task);
       continue;
     }
@@ -148,15 +145,15 @@ void ProbingAgent::add_requests(std::span<const Waiting> tasks) {
     made.like = task.task;
     made.tasks.push_back(task);
     undecided_.push_back(number);
-    if (!settings_.per_task) open.push_back(number);
+    of_job.push_back(number);
   }
 }
 
+// Of tasks of one job.
 bool ProbingAgent::alike(int64_t one, int64_t other) const {
   const auto a = static_cast<size_t>(one), b = static_cast<size_t>(other);
   const size_t width = settings_.request.width();
-  return settings_.job[a] == settings_.job[b] &&
-         set_of(one, settings_.preferred_permille > 0) ==
+  return set_of(one, settings_.preferred_permille > 0) ==
              set_of(other, settings_.preferred_permille > 0) &&
          std::equal(settings_.request.row(a), settings_.request.row(a) + width,
                     settings_.request.row(b));
@@ -228,24 +225,23 @@ void ProbingAgent::send_probes(int64_t now_us, Effects& effects) {
     asks.agent = settings_.index;
     asks.epoch = epoch_;
     asks.due_us = now_us + settings_.hop_us;
-    asks.request = column_of(number);
-    asks.machine = column_of(drawn_);
+    asks.request = copied_column(number);
+    asks.machine = copied_column(drawn_);
     return effects.send(kWorkers, std::move(asks));
   }
   const bool bound = settings_.binding == Binding::Random;
-  std::vector<int32_t> probe;
-  std::vector<int64_t> task;
-  probe.reserve(drawn_.size());
-  task.reserve(drawn_.size());
+  Reservations made;
+  made.request = std::move(number);
+  made.machine = drawn_;
   size_t begin = 0;
   for (size_t i = 0; i < deciding_.size(); ++i) {
     const auto found = requests_.find(deciding_[i]);
     Request& request = found->second;
     const size_t probes = drawn_end_[i] - begin;
     for (size_t k = 0; k < probes; ++k) {
-      probe.push_back(static_cast<int32_t>(k));
-      task.push_back(bound ? request.tasks[k].task : request.like);
-      if (bound) under_way_[task.back()] = {kBound, request.tasks[k]};
+      made.probe.push_back(static_cast<int32_t>(k));
+      made.task.push_back(bound ? request.tasks[k].task : request.like);
+      if (bound) under_way_[made.task.back()] = {kBound, request.tasks[k]};
     }
     if (bound)
       requests_.erase(found);
@@ -254,15 +250,19 @@ void ProbingAgent::send_probes(int64_t now_us, Effects& effects) {
                              drawn_.begin() + static_cast<std::ptrdiff_t>(drawn_end_[i]));
     begin = drawn_end_[i];
   }
+  send(now_us, bound, made, effects);
+}
+
+void ProbingAgent::send(int64_t now_us, bool bound, const Reservations& made, Effects& effects) {
   Probes probes;
   probes.agent = settings_.index;
   probes.epoch = epoch_;
   probes.due_us = now_us + settings_.hop_us;
   probes.bound = bound;
-  probes.request = column_of(number);
-  probes.probe = column_of(probe);
-  probes.machine = column_of(drawn_);
-  probes.task = column_of(task);
+  probes.request = copied_column(made.request);
+  probes.probe = copied_column(made.probe);
+  probes.machine = copied_column(made.machine);
+  probes.task = copied_column(made.task);
   effects.send(kWorkers, std::move(probes));
 }
 
@@ -355,9 +355,9 @@ void ProbingAgent::on_asked(int64_t now_us, const EventPtr& event, Effects& effe
     cancels.agent = settings_.index;
     cancels.epoch = epoch_;
     cancels.due_us = answers.due_us;
-    cancels.request = column_of(cancelled);
-    cancels.probe = column_of(cancelled_probe);
-    cancels.machine = column_of(cancelled_machine);
+    cancels.request = copied_column(cancelled);
+    cancels.probe = copied_column(cancelled_probe);
+    cancels.machine = copied_column(cancelled_machine);
     effects.send(kWorkers, std::move(cancels));
   }
   effects.send(kWorkers, std::move(answers));
@@ -371,45 +371,36 @@ void ProbingAgent::on_lost(int64_t now_us, const EventPtr& event, Effects& effec
   const bool waits = !lost_.empty();
   counts_.lost += static_cast<int64_t>(lost.request.size());
   for (size_t i = 0; i < lost.request.size(); ++i)
-    lost_.emplace_back(lost.task[i] >= 0 ? -1 - lost.task[i] : lost.request[i], lost.probe[i]);
+    lost_.push_back({lost.request[i], lost.task[i], lost.probe[i]});
   if (!waits && !lost_.empty()) effects.set_timer(now_us + settings_.reprobe_us, ReprobeDue{});
 }
 
 // Lost probes of requests with tasks are sent to other machines; bound tasks are decided anew.
 void ProbingAgent::on_reprobe(int64_t now_us, Effects& effects) {
-  std::vector<int64_t> number, like;
-  std::vector<int32_t> probe, machine;
+  Reservations made;
   std::vector<Waiting> unbound;
-  for (const auto& [request, place] : lost_) {
-    if (request < 0) {
-      const auto found = under_way_.find(-1 - request);
+  for (const LostProbe& lost : lost_) {
+    if (lost.task >= 0) {
+      const auto found = under_way_.find(lost.task);
       if (found == under_way_.end()) continue;
       unbound.push_back(found->second.task);
       under_way_.erase(found);
       continue;
     }
-    const auto found = requests_.find(request);
+    const auto found = requests_.find(lost.request);
     if (found == requests_.end() || found->second.tasks.empty()) continue;
-    draw(found->second.like, 1, machine);
-    found->second.machine.at(static_cast<size_t>(place)) = machine.back();
-    number.push_back(request);
-    probe.push_back(place);
-    like.push_back(found->second.like);
+    draw(found->second.like, 1, made.machine);
+    found->second.machine.at(static_cast<size_t>(lost.probe)) = made.machine.back();
+    made.request.push_back(lost.request);
+    made.probe.push_back(lost.probe);
+    made.task.push_back(found->second.like);
   }
   lost_.clear();
   add_requests(unbound);
   wake(now_us, effects);
-  if (number.empty()) return;
-  counts_.probes += static_cast<int64_t>(number.size());
-  Probes probes;
-  probes.agent = settings_.index;
-  probes.epoch = epoch_;
-  probes.due_us = now_us + settings_.hop_us;
-  probes.request = column_of(number);
-  probes.probe = column_of(probe);
-  probes.machine = column_of(machine);
-  probes.task = column_of(like);
-  effects.send(kWorkers, std::move(probes));
+  if (made.request.empty()) return;
+  counts_.probes += static_cast<int64_t>(made.request.size());
+  send(now_us, false, made, effects);
 }
 
 // Early binding to the least queue: the tasks of a request go to the shortest of the queues that it
@@ -419,8 +410,7 @@ void ProbingAgent::on_lengths(int64_t now_us, const EventPtr& event, Effects& ef
   check_rows("LengthAnswers", answers.request.size(), answers.machine, answers.length);
   if (answers.epoch != epoch_) return;
   if (is_early(now_us, answers, event, effects)) return;
-  std::vector<int64_t> number, task;
-  std::vector<int32_t> probe, machine;
+  Reservations made;
   std::vector<size_t> order;
   for (size_t begin = 0, end = 0; begin < answers.request.size(); begin = end) {
     while (end < answers.request.size() && answers.request[end] == answers.request[begin]) ++end;
@@ -431,24 +421,15 @@ void ProbingAgent::on_lengths(int64_t now_us, const EventPtr& event, Effects& ef
     if (found == requests_.end()) throw std::invalid_argument("LengthAnswers: no such request");
     const std::deque<Waiting>& tasks = found->second.tasks;
     for (size_t i = 0; i < tasks.size(); ++i) {
-      number.push_back(found->first);
-      task.push_back(tasks[i].task);
-      probe.push_back(static_cast<int32_t>(i));
-      machine.push_back(answers.machine[order[i % order.size()]]);
+      made.request.push_back(found->first);
+      made.probe.push_back(static_cast<int32_t>(i));
+      made.machine.push_back(answers.machine[order[i % order.size()]]);
+      made.task.push_back(tasks[i].task);
       under_way_[tasks[i].task] = {kBound, tasks[i]};
     }
     requests_.erase(found);
   }
-  Probes probes;
-  probes.agent = settings_.index;
-  probes.epoch = epoch_;
-  probes.due_us = now_us + settings_.hop_us;
-  probes.bound = true;
-  probes.request = column_of(number);
-  probes.probe = column_of(probe);
-  probes.machine = column_of(machine);
-  probes.task = column_of(task);
-  effects.send(kWorkers, std::move(probes));
+  send(now_us, true, made, effects);
 }
 
 // Outcomes.
@@ -471,8 +452,7 @@ void ProbingAgent::on_settled(int64_t now_us, const ClaimsSettled& settled) {
     UnderWay& of = found->second;
     attempts[i] = ++of.task.attempts;
     first[i] = of.task.first;
-    const bool placed = result.reason[i] == static_cast<int8_t>(Reason::Accepted) ||
-                        result.reason[i] == static_cast<int8_t>(Reason::Duplicate);
+    const bool placed = is_placed(result.reason[i]);
     if (placed) --queued_;
     if (!placed) ++counts_.returned;
     if (of.request == kBound) {

@@ -11,8 +11,7 @@
 //     random       -> Probes, each bound to a task
 //     least queue  -> LengthRequests; LengthAnswers -> Probes, each bound to a task
 //   ClaimsSettled  -> rejected: the task is the first of its request again (late); a bound one
-//   waits
-//                     at its machine
+//                     waits at its machine
 //   ProbesLost     -> after a pause, as many probes to other machines (late), or a new decision
 //
 // Invariants. A task that waits is undecided, in a request, or under way: given away or bound, with
@@ -124,6 +123,17 @@ class ProbingAgent final : public Decider {
     int64_t request;  // kBound: it is bound to its machine
     Waiting task;
   };
+  // The rows of a message Probes.
+  struct Reservations {
+    std::vector<int64_t> request;
+    std::vector<int32_t> probe, machine;
+    std::vector<int64_t> task;
+  };
+  struct LostProbe {
+    int64_t request;
+    int64_t task;  // that was bound to it, or -1
+    int32_t probe;
+  };
   // Machines for tasks that ask for the same: by request, then preference set.
   struct Draws {
     std::map<std::vector<int64_t>, MachineDraw> by_key;
@@ -146,6 +156,7 @@ class ProbingAgent final : public Decider {
   void wake(int64_t now_us, Effects& effects);
   void on_decided(int64_t now_us, int64_t decision, Effects& effects);
   void send_probes(int64_t now_us, Effects& effects);
+  void send(int64_t now_us, bool bound, const Reservations& made, Effects& effects);
   void on_asked(int64_t now_us, const EventPtr& event, Effects& effects);
   void on_lengths(int64_t now_us, const EventPtr& event, Effects& effects);
   void on_lost(int64_t now_us, const EventPtr& event, Effects& effects);
@@ -174,7 +185,7 @@ class ProbingAgent final : public Decider {
   int64_t decision_us_ = 0;
   std::vector<int32_t> drawn_;  // machines of all requests of the decision, one after the other
   std::vector<size_t> drawn_end_;
-  std::vector<std::pair<int64_t, int32_t>> lost_;  // probes to be sent again
+  std::vector<LostProbe> lost_;  // to be sent again
   Counts counts_;
 };
 

@@ -49,11 +49,13 @@ class AgeingCell:
         self.solver.add_arcs(task.repeat(3), preferred.ravel(), 1, cost)
         return task
 
-    def age(self, risen: int, leave: int, come: int) -> None:
-        """Tasks leave; those that came last run, where there is room; placements get dearer."""
+    def age(self, risen: int, leave: int, come: int, run: bool = True) -> None:
+        """Tasks leave; those that came last run, where there is room, or else stay where the flow
+        has them, beyond an entrance; placements get dearer."""
         self.solver.remove_nodes(self.task[:leave])
         self.on = self.on[leave:]
-        self.run(self.came)
+        if run:
+            self.run(self.came)
         self.came = self.add_tasks(come)
         self.task = np.concatenate([self.task[leave:], self.came])
         self.solver.set_cost(self.entrance_arcs, 1_000 + risen)
@@ -91,6 +93,15 @@ def test_a_round_in_which_all_get_dearer_costs_what_its_changes_do(algorithm: st
         # the arcs of tasks into entrances alone would be 3 * RUNNING
         assert cell.solver.stats.operations < 2 * RUNNING
         assert cell.solver.certify_changes().arcs_checked < 2 * RUNNING
+
+
+def test_flow_through_entrances_that_get_dearer_stays_the_cheapest() -> None:
+    """An entrance with flow is not idle: its price follows from what flows into it."""
+    cell = settled("cost_scaling:alpha=9")
+    for risen in range(1_500, 9_000, 500):
+        cell.age(risen, leave=5, come=5, run=False)
+        cell.resolve()
+        assert cell.solver.stats.rebuilds == 0
 
 
 def test_the_loser_of_a_deterministic_race_goes_on_from_the_answer() -> None:

@@ -30,9 +30,9 @@ def run_command(
             '"latency_first=8,flow=1". KIND is a kind of scheduler, or a strategy by which '
             "random placement ranks partitions: optimistic (not at all), quality_first, "
             "latency_first, adaptive, freshest_preferred or prompt. PROTOCOL is how they get "
-            "places on the cell; default: the optimistic protocol. A protocol that runs no kinds of "
-            'scheduler stands alone: "probing=4,random=4". Default without --mix: several arms to '
-            "compare.",
+            "places on the cell; default: the optimistic protocol. A protocol that runs no kinds "
+            'of scheduler stands alone: "probing=4,random=4". Default without --mix: several arms '
+            "to compare.",
         ),
     ] = None,
     with_: Annotated[

@@ -44,6 +44,7 @@ FLOW_SHARE = 0.25
 FLOW_GROUP = "quincy"
 # Kinds that stand for a system and its solver, so that they decide as fast as that does.
 AT_OWN_SPEED = ("firmament", "quincy")
+SPARROW = "Sparrow"
 # The slot prices of the arms that have them (docs/prices_results.md).
 PRICES = {"prices": "implied"}
 SHARED_PRICES = {**PRICES, "share_demand": True}
@@ -155,6 +156,16 @@ def flow_group(
     )
 
 
+def probing_group(scale: Scale, count: int) -> GroupConfig:
+    """`count` schedulers that probe two machines per task, as Sparrow's paper recommends."""
+    return GroupConfig(
+        name="sparrow",
+        count=count,
+        protocol=ProtocolChoice(kind="probing"),
+        decision=scale.equal_capacity(count),
+    )
+
+
 def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
     """The main comparison: architectures at equal capacity, each next to its control, and single
     schedulers at their own speed.
@@ -205,6 +216,7 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
                 scale, "optimistic", n, "every_attempt", losers="requeue", requeue_s=pause_s
             ),
         ),
+        arm(SPARROW, probing_group(scale, n)),
         arm("Greedy, one scheduler", greedy(one)),
         arm("Greedy, patient", greedy(one, patience_s=patience_s)),
         arm("Preferred first", greedy(one, kind="preferred_first")),
@@ -368,6 +380,7 @@ def small_frontier(scale: Scale) -> FrontierConfig:
             _patient(*PATIENT, patience_s),
             _patient("Greedy, one scheduler", "Greedy, one scheduler", patience_s),
             _patient("Flow", "Flow", patience_s[:2]),
+            _preferred_probes(0.0, 1.0),
         ),
     )
 
@@ -387,6 +400,7 @@ def full_frontier(scale: Scale, quick: bool) -> FrontierConfig:
             *(_patient(name, arm, patience_s) for name, arm in patient),
             Architecture(arm="StateSync staggered quality-first"),
             Architecture(arm="Omega"),
+            _preferred_probes(0.0, 0.5, 1.0),
         ),
     )
 
@@ -405,6 +419,16 @@ _ONE_SCHEDULER = (
 def _tau(*values_s: float) -> Architecture:
     return Architecture(
         name="ParSync, tau", arm="ParSync adaptive", knob="protocol.tau_s", values=values_s
+    )
+
+
+def _preferred_probes(*values: float) -> Architecture:
+    """Sparrow with a share of its probes sent to preferred machines, an extension."""
+    return Architecture(
+        name="Sparrow, preferred probes",
+        arm=SPARROW,
+        knob="protocol.preferred_probes",
+        values=values,
     )
 
 

@@ -165,7 +165,7 @@ def test_a_choice_changes_the_arms_that_it_concerns() -> None:
     arms = default_arms(demo_scale(False))
     scan, kept = ({arm.name for arm in arms if choice.of(arm) is not None} for choice in CHOICES)
     own = {arm.name for arm in arms if isinstance(arm.groups[0].decision, CountedTime)}
-    assert scan == {arm.name for arm in arms} - own - {"Flow", "Flow with prices"}
+    assert scan == {arm.name for arm in arms} - own - {"Flow", "Flow with prices", "Sparrow"}
     assert kept == {"Flow", "Flow with prices", "Greedy, patient", "Mix"}
     for choice in CHOICES:
         for arm in arms:

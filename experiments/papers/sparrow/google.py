@@ -24,18 +24,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from experiments.config.flags import TRACES
+from experiments.figures import style
+from experiments.papers import plots
+from experiments.papers.chapter import Chapter, Like, Results, Table, like
+from experiments.papers.claims import Value
 from experiments.papers.sparrow.runs import (
     HOP_S,
     US_PER_S,
     JobsRun,
     Ran,
     jobs_workload,
+    mean_of,
     probing_group,
 )
 from experiments.papers.sparrow.settings import TASK_S
+from experiments.papers.statistics import (
+    furthest_from_one,
+    least,
+    less,
+    median_text,
+    of,
+    quotient,
+    ratio,
+)
+from experiments.studies.model_settings import ReproduceScale
 from experiments.workloads.csv_columns import read_columns
 from experiments.workloads.google2011_tables import (
     TASK_COLUMNS,
@@ -47,6 +64,7 @@ from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
+CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
 MACHINES, JOBS = 4_000, 3_000
 SHORT_S = 500  # the longest mean run time of a short job
 SHORT, LONG = "short", "long"
@@ -209,3 +227,223 @@ def sample_run(label: str, load: float, d: int, replaces: bool, draws: int) -> S
     """The run of a load and a number of probes, machines drawn with or without replacement."""
     group = probing_group(probe_ratio=float(d), with_replacement=replaces, cancellation=False)
     return SampleRun(label, group, HOP_S, 1000, draws, load)
+
+
+# What the public simulator printed: 50th, 90th and 99th percentile in s, as a range of its runs
+
+Ranges = tuple[tuple[float, float], ...]
+LOADS = (0.5, 0.9)
+RECORDED_S: dict[tuple[str, float], Ranges] = {
+    (SHORT, 0.5): ((171, 171), (670, 670), (1723, 1723)),
+    (LONG, 0.5): ((980, 980), (2655, 2655), (3551, 3551)),
+    (SHORT, 0.9): ((692, 731), (1511, 1561), (2145, 2215)),
+    (LONG, 0.9): ((1616, 1648), (3137, 3166), (4339, 4473)),
+}
+ONE_PROBE_S: dict[str, Ranges] = {  # at a load of 0.9
+    SHORT: ((1658, 1658), (6897, 6897), (14158, 14158)),
+    LONG: ((2722, 2722), (9065, 9065), (15728, 15728)),
+}
+# short jobs at a load of 0.9: of an independent model, not of the simulator
+WITHOUT_REPLACEMENT_S: Ranges = ((651, 674), (1385, 1407), (2071, 2084))
+_DRAWS = {ReproduceScale.SMOKE: 1, ReproduceScale.PAPER: 5}
+_WITH, _WITHOUT = "with replacement", "without"
+# probes, and how they are drawn
+_POINTS = {
+    0.5: ((1, _WITH), (2, _WITH), (1, _WITHOUT), (2, _WITHOUT)),
+    0.9: ((1, _WITH), (2, _WITH), (3, _WITH), (4, _WITH), (1, _WITHOUT), (2, _WITHOUT)),
+}
+
+
+def drawn(load: float, d: int, how: str) -> str:
+    """The label of a run."""
+    return f"Load {load:g}, d = {d}, {how}"
+
+
+def google_runs(scale: ReproduceScale) -> tuple[SampleRun, ...]:
+    """Over the number of probes, with and without replacement."""
+    return tuple(
+        sample_run(drawn(load, d, how), load, d, how == _WITH, _DRAWS[scale])
+        for load, points in _POINTS.items()
+        for d, how in points
+    )
+
+
+def _middle(span: tuple[float, float]) -> float:
+    return (span[0] + span[1]) / 2
+
+
+def _text(span: tuple[float, float]) -> str:
+    low, high = span
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+def _texts(spans: Ranges) -> str:
+    return " / ".join(_text(span) for span in spans)
+
+
+def _over_middle(label: str, kind: str, percent: int, span: tuple[float, float]) -> Value:
+    read, middle = mean_of(f"{kind}_p{percent}"), _middle(span)
+    return lambda runs: read(runs[label]) / middle
+
+
+def _furthest(label: str, kind: str, spans: Ranges) -> Value:
+    """Of the three percentiles over the middles of their ranges the one furthest from 1."""
+    return furthest_from_one(
+        [
+            _over_middle(label, kind, percent, span)
+            for percent, span in zip(PERCENTILES, spans, strict=True)
+        ]
+    )
+
+
+def _short_claims(load: float) -> dict[str, Like]:
+    label = drawn(load, 2, _WITH)
+    return {
+        f"short_p{percent}_load_{round(100 * load)}": like(
+            "short",
+            _over_middle(label, SHORT, percent, span),
+            percent=percent,
+            load=load,
+            recorded=_text(span),
+            middle=f"{_middle(span):g}",
+        )
+        for percent, span in zip(PERCENTILES, RECORDED_S[SHORT, load], strict=True)
+    }
+
+
+def _long_claim(load: float) -> Like:
+    spans = RECORDED_S[LONG, load]
+    value = _furthest(drawn(load, 2, _WITH), LONG, spans)
+    return like("long", value, load=load, recorded=_texts(spans))
+
+
+_AT_TWO, _WITHOUT_AT_TWO = drawn(0.9, 2, _WITH), drawn(0.9, 2, _WITHOUT)
+
+
+def _shorter(percent: int) -> Value:
+    """By how much a percentile of short jobs is less without replacement, as a share."""
+    read = mean_of(f"{SHORT}_p{percent}")
+    gain = less(read, _AT_TWO, _WITHOUT_AT_TWO)
+    return lambda runs: quotient(gain(runs), read(runs[_AT_TWO]))
+
+
+CLAIMS: dict[str, Value | Like] = {
+    **_short_claims(0.5),
+    **_short_claims(0.9),
+    "long_load_50": _long_claim(0.5),
+    "long_load_90": _long_claim(0.9),
+    **{
+        f"one_probe_{kind}": like(
+            "one_probe",
+            _furthest(drawn(0.9, 1, _WITH), kind, spans),
+            kind=kind,
+            recorded=_texts(spans),
+        )
+        for kind, spans in ONE_PROBE_S.items()
+    },
+    "without_replacement": like(
+        "without_replacement",
+        _furthest(_WITHOUT_AT_TWO, SHORT, WITHOUT_REPLACEMENT_S),
+        recorded=_texts(WITHOUT_REPLACEMENT_S),
+    ),
+    "replacement_costs": least([_shorter(percent) for percent in (50, 90)]),
+    "questions": of(mean_of("asked"), _AT_TWO),
+    "still_gains": ratio(mean_of("short_p50"), drawn(0.9, 4, _WITH), _AT_TWO),
+}
+
+
+def _draw(results: Results) -> Figure:
+    """Percentiles of the response of short jobs, a panel for each load: a line for each run, and
+    what the simulator printed."""
+    with style.drawing(rows=1, columns=2) as (figure, made):
+        figure.set_size_inches(9.6, 4.4)
+        made[1].sharey(made[0])
+        places = range(len(PERCENTILES))
+        looks = {point: look for look, point in enumerate(_POINTS[0.9])}
+        for axes, load in zip(made, LOADS, strict=True):
+            for point in _POINTS[load]:
+                found = results.of(drawn(load, *point))
+                values = [
+                    np.median([run[f"{SHORT}_p{percent}"].mean() for run in found])
+                    for percent in PERCENTILES
+                ]
+                d, how = point
+                look = looks[point]
+                axes.plot(
+                    places,
+                    values,
+                    marker=style.marker(look),
+                    markersize=4.5,
+                    label=f"d = {d}, {how}",
+                    **style.line_style(look),
+                )
+            _recorded(axes, RECORDED_S[SHORT, load])
+            if load == 0.9:
+                _recorded(axes, ONE_PROBE_S[SHORT])
+            axes.set_xticks(places, [f"{percent} %" for percent in PERCENTILES])
+            axes.set_xlim(-0.3, len(PERCENTILES) - 0.7)
+            axes.set_title(f"Load {load:g}")
+            axes.set_xlabel("Percentile of short jobs")
+            plots.logarithmic_y(axes)
+            axes.set_ylabel("Response (s)")
+        style.legend(figure, made[1])
+    return figure
+
+
+def _recorded(axes: Axes, spans: Ranges) -> None:
+    axes.plot(
+        range(len(spans)),
+        [_middle(span) for span in spans],
+        "o",
+        markerfacecolor="none",
+        markeredgecolor=style.INK,
+        markersize=10,
+        linestyle="none",
+        label="Public simulator, with replacement",
+        zorder=1.5,
+    )
+
+
+def _table(results: Results) -> Table:
+    """Every run, beside what the simulator printed."""
+    recorded: dict[tuple[str, str], Ranges] = {
+        **{(kind, drawn(load, 2, _WITH)): spans for (kind, load), spans in RECORDED_S.items()},
+        **{(kind, drawn(0.9, 1, _WITH)): spans for kind, spans in ONE_PROBE_S.items()},
+        (SHORT, _WITHOUT_AT_TWO): WITHOUT_REPLACEMENT_S,
+    }
+    rows = []
+    for run in results.runs:
+        label = run.label
+        texts = []
+        for kind in (SHORT, LONG):
+            texts.append(
+                " / ".join(
+                    median_text(results, of(mean_of(f"{kind}_p{percent}"), label), "{:.0f}".format)
+                    for percent in PERCENTILES
+                )
+            )
+            texts.append(_texts(recorded.get((kind, label), ())))
+        ideal = median_text(results, of(mean_of("short_ratio"), label), "{:.2f}".format)
+        rows.append((label, *texts, ideal))
+    header = (
+        *("", "short jobs, s", "recorded", "long jobs, s", "recorded"),
+        "short jobs: response over that without waiting",
+    )
+    note = (
+        "50th / 90th / 99th percentile. Recorded: the public simulator of Hawk and Eagle; without "
+        "replacement, the independent model."
+    )
+    return Table(header, tuple(rows), note)
+
+
+FIGURES = (
+    CHAPTER.figure(
+        "google",
+        google_runs,
+        CLAIMS,
+        _draw,
+        _table,
+        unavailable=why_no_trace,
+        draws=f"{_DRAWS[ReproduceScale.PAPER]} draws (smoke scale: one draw)",
+    ),
+)

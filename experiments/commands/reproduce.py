@@ -18,7 +18,9 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 def reproduce_command(
     paper: Annotated[
         str,
-        typer.Argument(metavar="PAPER", help="The paper: parsync, omega, firmament or quincy."),
+        typer.Argument(
+            metavar="PAPER", help="The paper: parsync, omega, firmament, quincy or sparrow."
+        ),
     ],
     figures: Annotated[
         list[str] | None,
@@ -51,11 +53,14 @@ def reproduce_command(
 
     Makes the runs that each figure needs, draws it in the paper's form, and judges every claim by a
     statistic and limits that were set before the first run. The results are a page, reproduce.html,
-    and the claims with their verdicts, claims.json. Runs of parsync and omega are in virtual time;
-    those of firmament and quincy are timed rounds of the flow scheduler.
+    and the claims with their verdicts, claims.json. Runs of parsync, omega and sparrow are in
+    virtual time; those of firmament and quincy are timed rounds of the flow scheduler.
 
     The figures fig5_live to fig8_live of ParSync run on Ray, in real time, at the demo's scale.
     They take about five minutes and need a quiet machine, so they are made only if they are named.
+
+    The figure google of sparrow needs part 0 of the Google trace of 2011 below $AGORA_TRACES, in
+    google2011/task_events/. It is left out where that is not there.
 
     Every run is kept as soon as it is done. After Ctrl-C or a crash, the same command continues.
 

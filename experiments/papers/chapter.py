@@ -53,6 +53,10 @@ from shared_state.errors import AgoraError
 Series = Mapping[str, NDArray[np.generic]]
 
 
+def _available() -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class FigureRun:
     """An arm that a figure needs, on the workload of a configuration.
@@ -134,6 +138,8 @@ class PaperFigure:
         headline: What comes out otherwise than in the paper, and why, in a few sentences; None if
             there is nothing to say ahead of the claims.
         only_by_name: It is not made unless it is asked for by its id.
+        unavailable: Why this machine cannot make it, in one sentence, such as a trace that is not
+            there; "" if it can.
     """
 
     id: str
@@ -146,6 +152,7 @@ class PaperFigure:
     notes: tuple[str, ...] = ()
     headline: Callable[[Results], str] | None = None
     only_by_name: bool = False
+    unavailable: Callable[[], str] = _available
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +172,20 @@ class Paper:
     smoke_note: str
     figures: tuple[PaperFigure, ...]
     kind_of_runs: str = "Runs in virtual time"
+
+    def possible(self, ids: Sequence[str]) -> tuple[tuple[PaperFigure, ...], dict[str, str]]:
+        """The chosen figures that this machine can make, and why it cannot make the others, by id.
+
+        Raises:
+            AgoraError: There is no such figure, or one that is asked for by its id cannot be made.
+        """
+        chosen = self.chosen(ids)
+        reasons = {figure.id: figure.unavailable() for figure in chosen}
+        left_out = {id: reason for id, reason in reasons.items() if reason}
+        if ids and left_out:
+            id, reason = next(iter(left_out.items()))
+            raise AgoraError(f"FIGURE {id!r}: {reason}")
+        return tuple(figure for figure in chosen if figure.id not in left_out), left_out
 
     def chosen(self, ids: Sequence[str]) -> tuple[PaperFigure, ...]:
         """Some figures, in the paper's order; if no ids are given, all but those that are made only
@@ -265,6 +286,7 @@ class Chapter:
         id: str = "",
         notes: tuple[str, ...] = (),
         headline: Mapping[str, Callable[[Results], str]] = _NO_WORDS,
+        unavailable: Callable[[], str] = _available,
         **words: Any,
     ) -> PaperFigure:
         """A figure of the file.
@@ -275,6 +297,7 @@ class Chapter:
             id: Of the figure; "": the name.
             notes: In place of the file's.
             headline: Words for its headline: what the runs measured, as text.
+            unavailable: As of PaperFigure.
             words: For the texts of the figure and its claims.
 
         Raises:
@@ -298,6 +321,7 @@ class Chapter:
             table=table,
             notes=tuple(self._filled(note, words) for note in notes or texts.notes),
             headline=self._headline(texts.headline, headline, words) if texts.headline else None,
+            unavailable=unavailable,
         )
 
     def _headline(

@@ -67,13 +67,13 @@ def start(options: ReproduceOptions) -> int:
         AgoraError: An option is wrong, a run does not finish, or nothing can be written.
     """
     paper = paper_of(options.paper)
-    figures = paper.chosen(options.figures)
+    figures, left_out = paper.possible(options.figures)
     directory = options.out or Path("runs") / f"reproduce-{options.paper}-{options.scale}"
     return run_continued(
         directory,
         "reproduction",
         "runs",
-        partial(_reproduce, options, paper, figures, directory),
+        partial(_reproduce, options, paper, figures, left_out, directory),
     )
 
 
@@ -169,6 +169,7 @@ def _reproduce(
     options: ReproduceOptions,
     paper: Paper,
     figures: tuple[PaperFigure, ...],
+    left_out: dict[str, str],
     directory: Path,
     interruption: Interruption,
 ) -> None:
@@ -177,7 +178,8 @@ def _reproduce(
             runs = _Runs(options, figures, directory)
             text, expected_s = _announcement(options, figures, runs)
         check_length(expected_s, options.long)
-        for line in (text, *runs.unusable()):
+        skipped = [f"{id} is left out. {reason}" for id, reason in left_out.items()]
+        for line in (text, *skipped, *runs.unusable()):
             report.console.print(Text(line), soft_wrap=True)
         progress = Progress(len(runs.work) + len(runs.model_work))
         with report.stage("reproduce") as show:
@@ -196,6 +198,7 @@ def _reproduce(
         scale=options.scale.value,
         seeds=options.seed_numbers,
         figures=[figure.id for figure in figures],
+        left_out=left_out,
         claims=claims,
     )
     write_claims(directory, reproduction)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pydantic import Field
+
 from experiments.analysis.model_files import write_model, writing
 from experiments.analysis.statistics import Interval, interval_in_words, median_interval
 from experiments.analysis.summary_model import FORMAT, Version
@@ -49,6 +51,7 @@ class Reproduction(Figures):
         scale: Of the runs, but for those of live figures.
         seeds: The seeds of every run.
         figures: The ids of the figures that ran.
+        left_out: Why others did not, by id: this machine lacks what they need.
         claims: The claims of these figures, in order.
     """
 
@@ -58,6 +61,7 @@ class Reproduction(Figures):
     scale: Literal["smoke", "paper"]
     seeds: list[int]
     figures: list[str]
+    left_out: dict[str, str] = Field(default_factory=dict)
     claims: list[ClaimResult]
 
 

@@ -7,6 +7,8 @@ from experiments.papers.firmament import algorithms, optimisations
 from experiments.papers.omega import figures, mapreduce
 from experiments.papers.parsync import controls, models, section6
 from experiments.papers.quincy import figures as quincy
+from experiments.papers.sparrow import figures as sparrow
+from experiments.papers.sparrow import google
 from shared_state.errors import AgoraError
 
 PARSYNC = Paper(
@@ -35,7 +37,15 @@ QUINCY = Paper(
     quincy.FIGURES,
     "Timed rounds of the flow scheduler",
 )
-PAPERS: dict[str, Paper] = {paper.id: paper for paper in (PARSYNC, OMEGA, FIRMAMENT, QUINCY)}
+SPARROW = Paper(
+    "sparrow",
+    "Sparrow",
+    "These runs are shorter and have fewer draws, and those beside queueing theory a smaller cell.",
+    (*sparrow.FIGURES, *google.FIGURES),
+)
+PAPERS: dict[str, Paper] = {
+    paper.id: paper for paper in (PARSYNC, OMEGA, FIRMAMENT, QUINCY, SPARROW)
+}
 
 
 def paper_of(name: str) -> Paper:

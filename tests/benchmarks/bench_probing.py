@@ -1,10 +1,12 @@
-"""The probing protocol against closed forms with many machines, against jobs of a file, and its
+"""The probing protocol against closed forms with many machines, against the jobs of a file, and its
 speed beside optimistic schedulers at paper scale.
 
     python -m tests.benchmarks.bench_probing closed-forms [--machines N]
     python -m tests.benchmarks.bench_probing jobs FILE [--machines N]
     python -m tests.benchmarks.bench_probing sparrow
     python -m tests.benchmarks.bench_probing speed
+
+The settings are those of `agora reproduce sparrow` (experiments/papers/sparrow/settings.py).
 
 closed-forms: machines of one slot, a task per job, exponential gaps and run times, no delays. Mean
 responses in mean run times, for late binding and for the least queue, with half-widths of 95 % from
@@ -23,7 +25,6 @@ speed: committed tasks per second of processor time, where 38,000 tasks of 5 s a
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from pathlib import Path
 from typing import Any
@@ -31,26 +32,17 @@ from typing import Any
 import numpy as np
 
 from experiments.config.presets import greedy_group, paper_scale
+from experiments.papers.sparrow.google import LONG, PERCENTILES, SHORT, percentiles_s
+from experiments.papers.sparrow.runs import jobs_workload, probing_arm, probing_group, run
+from experiments.papers.sparrow.settings import PROTOCOLS, simulation_run, single_task_run
 from experiments.workloads.synthetic import generate
+from parsync.model.queueing import least_work, shortest_queue
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.workload.workload import Workload
-from shared_state.random import Stream, stream_key
 from shared_state.tasks import Int64
-from tests.fixtures.probing_runs import jobs_workload, poisson_jobs, probing_arm, probing_group, run
-from tests.unit.test_probing import least_work, shortest_queue
 
-SERVICE_US = 10_000_000
 WARM_UP, MEASURED = 100, 600  # in mean run times
-BATCHES = 20
-SPARROW: dict[str, dict[str, Any]] = {
-    "late": {"cancellation": False},
-    "late, cancellation": {},
-    "least queue, batch": {"binding": "least_queue"},
-    "least queue, per task": {"binding": "least_queue", "sampling": "per_task"},
-    "random": {"binding": "random"},
-}
-STUDENT = 2.093  # 95 %, 19 degrees of freedom
 
 
 def closed_forms(machines: int) -> None:
@@ -61,29 +53,16 @@ def closed_forms(machines: int) -> None:
     cases += [(1, "late", least_work, 10 * WARM_UP, 4 * MEASURED)]
     for d, binding, form, warm_up, measured in cases:
         for load in (0.5, 0.8, 0.9):
-            mean, half = response(machines, load, d, binding, warm_up, measured)
-            expected = form(load, d)
+            one = single_task_run(
+                "", load, d, binding, machines=machines, warm_up=warm_up, measured=measured
+            )
+            found, expected = one.measure(1, None), form(load, d)
+            (mean,), (half,) = found["mean"], found["half_width"]
             print(
                 f"load {load} {binding:11} d {d}: {mean:.4f} +- {half:.4f}, closed form "
                 f"{expected:.4f}, {100 * (mean / expected - 1):+.2f} %",
                 flush=True,
             )
-
-
-def response(
-    machines: int, load: float, d: int, binding: str, warm_up: int, measured: int
-) -> tuple[float, float]:
-    """The mean response in mean run times, and its half-width."""
-    jobs = int(load * machines * (warm_up + measured))
-    workload = poisson_jobs(machines, 1, load, jobs, SERVICE_US)
-    options: dict[str, Any] = {"probe_ratio": float(d), "binding": binding}
-    ran = run(probing_arm(probing_group(**options), hop_s=0), workload, heartbeat_us=1000)
-    first = jobs * warm_up // (warm_up + measured)
-    # the mean run time is known, and need not be measured
-    wait_us = ran.start_us - workload.tasks.submit_us
-    parts = np.array_split(wait_us[first:] / SERVICE_US, BATCHES)
-    means = np.array([1 + part.mean() for part in parts])
-    return float(means.mean()), STUDENT * float(means.std(ddof=1)) / math.sqrt(BATCHES)
 
 
 def read_jobs(path: Path, machines: int) -> tuple[Workload, Int64]:
@@ -102,36 +81,19 @@ def read_jobs(path: Path, machines: int) -> tuple[Workload, Int64]:
 
 def percentiles(path: Path, machines: int, seeds: int, d: float, replaces: bool) -> None:
     workload, mean_s = read_jobs(path, machines)
+    group = probing_group(probe_ratio=d, with_replacement=replaces)
     for seed in range(1, seeds + 1):
-        # the seed of the arm's streams is that of its name: another group draws other machines
-        group = probing_group(name=f"probing{seed}", probe_ratio=d, with_replacement=replaces)
-        ran = run(probing_arm(group), workload, heartbeat_us=1000)
-        ends = ran.start_us + workload.duration_us
-        offsets = workload.arrival_offsets[:-1]
-        response_s = (np.maximum.reduceat(ends, offsets) - workload.arrival_us) / 1e6
-        for name, chosen in (("short", mean_s <= 500), ("long", mean_s > 500)):
-            of = np.sort(response_s[chosen])
-            at = [of[math.ceil(p * len(of)) - 1] for p in (0.5, 0.9, 0.99)]
-            print(
-                f"draw {seed} {name:5}",
-                " / ".join(f"{one:.0f}" for one in at),
-                ran.sums,
-                flush=True,
-            )
+        ran = run(probing_arm(group), workload, heartbeat_us=1000, seed=seed)
+        found = percentiles_s(ran, mean_s)
+        for name in (SHORT, LONG):
+            at = [f"{found[f'{name}_p{percent}']:.0f}" for percent in PERCENTILES]
+            print(f"draw {seed} {name:5}", " / ".join(at), ran.sums, flush=True)
 
 
 def sparrow() -> None:
-    jobs, tasks, mean_us, load = 4000, 100, 100_000, 0.8
-    gaps = Stream(stream_key(1, "gaps")).exponential(jobs) * tasks * mean_us / (load * 40_000)
-    times = Stream(stream_key(1, "times")).exponential(jobs * tasks) * mean_us
-    submit_us = np.cumsum(gaps).astype(np.int64)
-    sizes = np.full(jobs, tasks)
-    workload = jobs_workload(10_000, 4, submit_us, sizes, np.maximum(1, times).astype(np.int64))
-    for name, options in SPARROW.items():
-        ran = run(probing_arm(probing_group(**options)), workload, heartbeat_us=100)
-        ends = ran.start_us + workload.duration_us
-        response_us = np.maximum.reduceat(ends, workload.arrival_offsets[:-1]) - submit_us
-        print(f"{name}: {response_us[submit_us > 500_000].mean() / 1000:.1f} ms", flush=True)
+    for name in PROTOCOLS:
+        (response_ms,) = simulation_run(name, name, 0.8).measure(1, None)["response_ms"]
+        print(f"{name}: {response_ms:.1f} ms", flush=True)
 
 
 def speed(seconds: float) -> None:

@@ -49,8 +49,18 @@ from experiments.papers.parsync.arms import arms, arms_of_scale
 from experiments.papers.parsync.models import SETTINGS, conflict_rate, delay_share, growth
 from experiments.papers.plots import binned, preferred_share, throughput, waiting
 from experiments.papers.quincy import figures as quincy
-from experiments.papers.registry import FIRMAMENT, OMEGA, PAPERS, PARSYNC, QUINCY, paper_of
+from experiments.papers.registry import (
+    FIRMAMENT,
+    OMEGA,
+    PAPERS,
+    PARSYNC,
+    QUINCY,
+    SPARROW,
+    paper_of,
+)
 from experiments.papers.runs import PlatformRuns
+from experiments.papers.sparrow import figures as sparrow
+from experiments.papers.sparrow import google
 from experiments.papers.statistics import difference, over, quotient
 from experiments.studies.model_runs import (
     ModelRun,
@@ -326,6 +336,7 @@ def test_claims_and_words_that_nobody_states_are_refused() -> None:
         (OMEGA, (omega_figures, mapreduce)),
         (FIRMAMENT, (firmament,)),
         (QUINCY, (quincy,)),
+        (SPARROW, (sparrow, google)),
         (tiny.PAPER, (tiny,)),
     ],
     ids=lambda value: value.id if isinstance(value, Paper) else "",

@@ -9,9 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from experiments.config.presets import optimistic
+from experiments.papers.sparrow.runs import (
+    SEED,
+    jobs_workload,
+    poisson_jobs,
+    probing_arm,
+    probing_group,
+    run,
+)
 from experiments.workloads.synthetic import SyntheticOptions, generate
+from parsync.model.queueing import least_work, shortest_queue
 from parsync.protocols.probing.events import KIND
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import RunAudit
@@ -20,17 +31,8 @@ from parsync.spec.decision_times import ModelledTime
 from shared_state.errors import AgoraError
 from shared_state.tasks import NOWHERE_ELSE
 from shared_state.transaction import Reason
-from tests.fixtures.probing_runs import (
-    SEED,
-    Draws,
-    jobs_workload,
-    late_binding,
-    poisson_jobs,
-    probing_arm,
-    probing_group,
-    run,
-    with_machine_events,
-)
+from tests.fixtures.examples import examples
+from tests.fixtures.probing_runs import Draws, late_binding, with_machine_events
 from tests.fixtures.unit_workloads import Unit, unit_workload
 
 MS = 1000
@@ -81,22 +83,24 @@ def test_cancellation_changes_no_start_without_delays() -> None:
 
 
 # Closed forms: one-slot machines, one task per job, exponential gaps and run times, no delays, many
-# machines (M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 2001, for the
-# shortest queue). Late binding is the same as joining the least work of d.
+# machines. Late binding is the same as joining the least work of d.
 
 
-def least_work(load: float, d: int) -> float:
-    """The mean response of joining the least work of d, in mean run times."""
-    if d == 1:
-        return 1 / (1 - load)
+def work_by_its_definition(load: float, d: int) -> float:
+    """The least work of d as the integral over the share of machines with more work than w."""
     w = np.linspace(0, 200, 2_000_001)
     with np.errstate(over="ignore"):
         base = load + (load ** (1 - d) - load) * np.exp((d - 1) * w)
     return 1 + float(np.trapezoid((base ** (1 / (1 - d))) ** d, w))
 
 
-def shortest_queue(load: float, d: int) -> float:
-    return sum(load ** ((d**i - d) // (d - 1)) for i in range(1, 12))
+@given(load=st.floats(0.05, 0.95), d=st.integers(2, 6))
+@examples(20)
+def test_the_series_of_the_least_work_is_its_integral(load: float, d: int) -> None:
+    assert least_work(load, d) == pytest.approx(work_by_its_definition(load, d), rel=1e-6)
+    assert least_work(load, d) <= shortest_queue(load, d) < 1 / (1 - load)
+    for form in (least_work, shortest_queue):
+        assert form(load, 1) == pytest.approx(1 / (1 - load))
 
 
 def test_the_closed_forms_are_those_of_the_literature() -> None:

@@ -170,7 +170,9 @@ class PendingReason(IntEnum):
     WAITS_FOR_PREFERRED = 3  # none of its preferred machines has room, and its patience lasts
     # Some place costs less than waiting, but none does with the price of its slot.
     SLOTS_TOO_DEAR = 4
-    HELD_BACK = 5  # not tried: its job has enough tasks running, or has to finish an earlier part
+    # Not tried: its job has enough tasks running, or has to finish an earlier part, or it backs off
+    # after a failed attempt.
+    HELD_BACK = 5
 
 
 _INT32 = np.dtype(np.int32)

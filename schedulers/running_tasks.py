@@ -71,6 +71,27 @@ class RunningTasks:
         return RunningTasks(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
+class FirstSeen:
+    """Since when a scheduler has seen each allocation run: its progress, as far as is known."""
+
+    def __init__(self) -> None:
+        # of the last round, ascending
+        self._allocation, self._since_us = np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+    def since_us(self, allocation: Int64, now_us: int) -> Int64:
+        """When each of these allocations, int64[n], all that are known to run, was first among
+        them: int64[n]."""
+        since_us = np.full(len(allocation), now_us, np.int64)
+        if len(self._allocation):
+            place = np.searchsorted(self._allocation, allocation)
+            place = np.minimum(place, len(self._allocation) - 1)
+            known = self._allocation[place] == allocation
+            since_us[known] = self._since_us[place[known]]
+        order = np.argsort(allocation)
+        self._allocation, self._since_us = allocation[order], since_us[order]
+        return since_us
+
+
 class OwnAllocations:
     """The running allocations of a scheduler that evicts, as far as it has learned of them, each
     with its task and machine. Ids never come back once removed."""

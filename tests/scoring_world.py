@@ -338,3 +338,209 @@ class Shuffled:
             self.rows[self.drawn], self.rows[other] = self.rows[other], self.rows[self.drawn]
             self.drawn += 1
         return self.rows[place]
+
+
+SECOND_US = 1_000_000
+
+
+class Waits:
+    """A task in the queue of QueueOracle."""
+
+    def __init__(self, attempts, since_us):
+        self.attempts, self.since_us, self.unschedulable = attempts, since_us, False
+
+    @property
+    def due_us(self):
+        if self.unschedulable:
+            return self.since_us + FIVE_MINUTES_US
+        backoff_us = min(SECOND_US * 2 ** (self.attempts - 1), 10 * SECOND_US)
+        return self.since_us + (backoff_us if self.attempts else 0)
+
+
+class QueueOracle(Oracle):
+    """Kubernetes' scheduling queue with its defaults, and its priority preemption, task by task.
+
+    Args:
+        spec, sets, constraints, options: As of Oracle.
+        preempts: Whether tasks of lower priority may be ended.
+        percentage, at_least: How many machines are compared.
+    """
+
+    def __init__(self, spec, sets, constraints, preempts, percentage, at_least, **options):
+        super().__init__("kubernetes", spec, sets, constraints, **options)
+        self.preempts, self.percentage, self.at_least = preempts, percentage, at_least
+        self.queue = {}  # by task, in the order in which they were offered
+        self.attempts = {}  # failed ones of tasks whose claims are under way
+        self.rejected = {}  # when
+        self.nominated = {}  # task -> (machine, allocations that end)
+        self.first_seen = {}
+        self.seen = None
+
+    def tell(self, kind, task, machine, at_us=0):
+        failed = self.attempts.pop(task, 0)
+        if kind is ChangeKind.REJECTED:
+            self.rejected[task] = failed + 1, at_us
+
+    def plan(self, table, offered, free, up, running, stream, now_us):
+        """Returns {task: machine}, the allocations that end, the tasks offered that wait, and when
+        the next is due.
+
+        Args:
+            table: Every task so far (row = id).
+            offered: Their ids.
+            free, up: What the view shows.
+            running: (allocation, machine, priority, request) of each running task.
+        """
+        self.tasks, self.base, self.up, self.running = table, free.tolist(), up, running
+        self.stream = Stream(stream_key(1, "scoring", stream))
+        self.first_seen = {one[0]: self.first_seen.get(one[0], now_us) for one in running}
+        self.claims, self.evicted, self.highest = {}, [], {}
+        event = self.seen is not None and (free > self.seen).any()
+        for waits in self.queue.values():
+            if event or waits.since_us + FIVE_MINUTES_US <= now_us:
+                waits.unschedulable = False
+        for task in offered:
+            self.queue[task] = Waits(*self.rejected.pop(task, (0, now_us)))
+        tried = []
+        for unit in self.active_units(now_us):
+            tried += unit
+            self.level = max(int(table.priority[task]) for task in unit)
+            if table.gang[unit[0]] >= 0:
+                self.try_gang(unit)
+            else:
+                self.try_one(unit[0])
+        for task in tried:
+            waits = self.queue[task]
+            waits.attempts += 1
+            waits.since_us, waits.unschedulable = now_us, task not in self.nominated
+        for task in self.claims:
+            self.attempts[task] = self.queue.pop(task).attempts - 1
+        self.seen = free.copy()
+        for task, row in self.claims.items():
+            self.seen[row] -= table.request[task]
+        due_us = [max(self.queue[task].due_us for task in unit) for unit in self.queued_units()]
+        waiting = {task for task in offered if task in self.queue}
+        return self.claims, self.evicted, waiting, min(due_us, default=None)
+
+    def queued_units(self):
+        gangs = defaultdict(list)
+        for task in self.queue:
+            gang = int(self.tasks.gang[task])
+            gangs[gang if gang >= 0 else -1 - task].append(task)
+        return gangs.values()
+
+    def active_units(self, now_us):
+        place = {task: at for at, task in enumerate(self.queue)}
+
+        def key(unit):
+            level = max(int(self.tasks.priority[task]) for task in unit)
+            since_us = max(self.queue[task].since_us for task in unit)
+            return -level, since_us, place[unit[0]]
+
+        units = self.queued_units()
+        active = [u for u in units if all(self.queue[t].due_us <= now_us for t in u)]
+        return sorted(active, key=key)
+
+    # --- attempts ---
+
+    def search(self, task):
+        self.free = self.visible()
+        self.begin_group(task)
+        return self.kubernetes(task)
+
+    def try_gang(self, unit):
+        for task in unit:
+            row = self.search(task)
+            if row is None:
+                for other in unit:
+                    self.claims.pop(other, None)
+                return
+            self.claims[task] = row
+
+    def try_one(self, task):
+        if task in self.nominated:
+            row, victims = self.nominated.pop(task)
+            chosen = self.victims_on(row, task, victims)
+            if chosen is not None:
+                self.claims[task] = row
+                self.evicted += [one[0] for one in chosen]
+                highest = [one[2] for one in chosen]
+                self.highest[row] = max([*highest, self.highest.get(row, -1)])
+                return
+        row = self.search(task)
+        if row is not None:
+            self.claims[task] = row
+        elif self.preempts and min((one[2] for one in self.running), default=99) < self.level:
+            self.nominate(task)
+
+    def visible(self):
+        """What a task of this priority sees as free."""
+        free = [list(row) for row in self.base]
+        taken = list(self.claims.items())
+        taken += [
+            (task, row)
+            for task, (row, _) in self.nominated.items()
+            if self.tasks.priority[task] >= self.level
+        ]
+        for task, row in taken:
+            free[row] = [f - r for f, r in zip(free[row], self.request(task), strict=True)]
+        for row, highest in self.highest.items():
+            if highest >= self.level:
+                free[row] = [-(1 << 50)] * len(free[row])
+        return free
+
+    def victims_on(self, row, task, of=None):
+        """Who has to end on a machine; None: the task does not fit even then."""
+        lower = [one for one in self.running if one[1] == row and one[2] < self.level]
+        gone = [one for one in lower if one[0] in self.evicted]
+        lower = [one for one in lower if one not in gone and (of is None or one[0] in of)]
+        lower.sort(key=lambda one: (-one[2], self.first_seen[one[0]], one[0]))
+
+        def fits(victims):
+            room = self.visible()[row]
+            for one in [*gone, *victims]:
+                room = [f + r for f, r in zip(room, one[3], strict=True)]
+            return all(r == 0 or f >= r for f, r in zip(room, self.request(task), strict=True))
+
+        if not self.up[row] or not fits(lower):
+            return None
+        victims = list(lower)
+        for one in lower:
+            if fits([other for other in victims if other is not one]):
+                victims.remove(one)
+        return victims
+
+    def nominate(self, task):
+        large = [
+            row
+            for row in range(len(self.base))
+            if self.up[row]
+            and self.affinity[row] is not None
+            and all(
+                r == 0 or most >= r
+                for most, r in zip(self.limit[row], self.request(task), strict=True)
+            )
+        ]
+        if not large:
+            return
+        wanted = min(max(len(large) * self.percentage // 100, self.at_least), len(large))
+        start, candidates = self.draw(len(large)), []
+        for turn in range(len(large)):
+            row = large[(start + turn) % len(large)]
+            victims = self.victims_on(row, task)
+            if victims and len(candidates) < wanted:
+                candidates.append((row, victims))
+
+        def key(candidate):
+            priorities = [one[2] for one in candidate[1]]
+            began = [self.first_seen[one[0]] for one in candidate[1] if one[2] == max(priorities)]
+            total = sum(priority + 2**31 for priority in priorities)
+            return max(priorities), total, len(priorities), -min(began)
+
+        if not candidates:
+            return
+        row, victims = min(candidates, key=key)
+        for other, (there, _) in list(self.nominated.items()):
+            if there == row and self.tasks.priority[other] < self.tasks.priority[task]:
+                del self.nominated[other]
+        self.nominated[task] = row, {one[0] for one in victims}

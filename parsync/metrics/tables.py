@@ -73,7 +73,8 @@ WAITING: Mapping[int, str] = {
     Waiting.PRICED_OUT: "waiting was cheaper than any place when it was offered",
     Waiting.WAITS_FOR_PREFERRED: "it waited for a preferred machine when it was offered",
     Waiting.SLOTS_TOO_DEAR: "every place was too dear, with its slot's price, when it was offered",
-    Waiting.HELD_BACK: "its job had enough tasks running, or had to finish an earlier part first",
+    Waiting.HELD_BACK: "its job had enough tasks running or had to finish an earlier part first, or"
+    " it backed off",
 }
 
 Tables = Mapping[str, TableSchema]

@@ -72,6 +72,13 @@ class LockingOptions(Strict):
         " is not known beforehand (counted, measured), and for kinds that plan the whole queue;"
         " unset: a round has a whole batch",
     )
+    round_tasks: int | None = Field(
+        None,
+        ge=1,
+        description="at most how many tasks a round is about, but for a gang, which is never"
+        " divided; 1: locks are taken for each task; not for kinds that plan the whole queue;"
+        " unset: a whole batch, or what hold_s leaves of it",
+    )
     head_of_line_s: HeadOfLineSeconds = Field(
         DEFAULT_S,
         description=HEAD_OF_LINE + "; no effect for kinds that plan the whole queue",
@@ -366,10 +373,11 @@ class LockingAgent(SchedulerAgent):
         self._partitions = shared.partitioning.count
         self._wanted = options.locked_partitions or self._partitions
         self._retry_us = round(options.retry_s * 1e6)
-        self._round_tasks: int | None = None
+        limits = [options.round_tasks]
         if options.hold_s is not None:
             hold_us = round(options.hold_s * 1e6)
-            self._round_tasks = self._clock.tasks_within(hold_us, self._wanted)
+            limits.append(self._clock.tasks_within(hold_us, self._wanted))
+        self._round_tasks = min((limit for limit in limits if limit is not None), default=None)
         gang = None if (shared.table.gang == NO_GANG).all() else shared.table.gang
         whole_queue = Capability.PLANS_WHOLE_QUEUE in environment.member.capabilities
         sizes = UnitSizes(shared.table, shared.catalog)
@@ -468,6 +476,12 @@ def check(members: tuple[Member, ...], partitions: int) -> None:
             raise AgoraError(
                 f"group '{member.name}': locked_partitions: expected at most {partitions}, the "
                 f"partitions of the arm, got {locked}"
+            )
+        whole_queue = Capability.PLANS_WHOLE_QUEUE in member.capabilities
+        if member.options.round_tasks is not None and whole_queue:
+            raise AgoraError(
+                f"group '{member.name}': round_tasks: not for a kind of scheduler that plans its "
+                "whole queue in each round"
             )
         for capability, what in _REFUSED.items():
             if capability in member.capabilities:

@@ -57,26 +57,6 @@ class MadeRoom(NamedTuple):
     victim: Int64
 
 
-class FirstSeen:
-    """Since when a scheduler has seen each allocation run: its progress, as far as is known."""
-
-    def __init__(self) -> None:
-        self._allocation, self._since_us = NONE, NONE  # of the last round, ascending
-
-    def since_us(self, allocation: Int64, now_us: int) -> Int64:
-        """When each of these allocations, int64[n], all that are known to run, was first among
-        them: int64[n]."""
-        since_us = np.full(len(allocation), now_us, np.int64)
-        if len(self._allocation):
-            place = np.searchsorted(self._allocation, allocation)
-            place = np.minimum(place, len(self._allocation) - 1)
-            known = self._allocation[place] == allocation
-            since_us[known] = self._since_us[place[known]]
-        order = np.argsort(allocation)
-        self._allocation, self._since_us = allocation[order], since_us[order]
-        return since_us
-
-
 class RoomMaker:
     """Makes room for the tasks that a round leaves waiting.
 

@@ -25,7 +25,7 @@ from schedulers.flow.graph import UNROUTED, FlowGraph
 from schedulers.flow.machine_arcs import SlotPricing, SlotState
 from schedulers.flow.options import FlowOptions
 from schedulers.flow.policies.interface import MachineLoad, ObservedCell, Policy
-from schedulers.flow.priority_preemption import FirstSeen, RoomMaker
+from schedulers.flow.priority_preemption import RoomMaker
 from schedulers.flow.solver_graph import NO_ROW, UNSCHEDULED, TaskNodeState, TaskState, TaskTable
 from schedulers.flow.solver_work import (
     BESIDE_PERMILLE,
@@ -47,7 +47,7 @@ from schedulers.interface import (
 )
 from schedulers.prices.interface import LearnsPotentials, SharesDemand
 from schedulers.prices.registry import PriceMode
-from schedulers.running_tasks import RunningTasks
+from schedulers.running_tasks import FirstSeen, RunningTasks
 from schedulers.units import FlowUnit, fits_somewhere, units_in
 from shared_state.random import Stream
 from shared_state.tasks import NO_GANG, Int64, TaskBatch, fits

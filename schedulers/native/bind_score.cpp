@@ -1,6 +1,7 @@
 // Python's access to the scoring kernel.
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -48,7 +49,7 @@ struct BoundScorer {
 
 nb::tuple plan(BoundScorer& self, ClusterView& view, nb::handle task, nb::handle job,
                nb::handle request, nb::handle preference, nb::handle gang, nb::handle task_class,
-               uint64_t stream, int64_t now_us) {
+               uint64_t stream, int64_t now_us, bool continues, bool stop_at_wait) {
   const size_t count = length_of(task, "task"), width = view.static_state().dimensions();
   const Column<const int64_t> ids(task, "task", count), jobs(job, "job", count),
       asked(request, "request", count, width), gangs(gang, "gang", count);
@@ -58,12 +59,71 @@ nb::tuple plan(BoundScorer& self, ClusterView& view, nb::handle task, nb::handle
   const agora::ScoreRequest tasks{ids.span(),     jobs.span(), {asked.data(), count * width},
                                   width,          sets.span(), gangs.span(),
                                   classes.span(), stream,      now_us};
-  agora::ScoreWork work;
+  Scorer::Decided decided;
   {
     nb::gil_scoped_release release;
-    work = self.scorer.plan(view, tasks, {machine.data(), count});
+    decided = self.scorer.plan(view, tasks, {continues, stop_at_wait}, {machine.data(), count});
   }
-  return nb::make_tuple(machine.object(), work.filtered, work.scored);
+  return nb::make_tuple(machine.object(), decided.tasks, decided.work.filtered,
+                        decided.work.scored);
+}
+
+// The columns of running tasks, by machine.
+struct BoundRunning {
+  BoundRunning(const ClusterView& view, nb::handle offsets, nb::handle priority,
+               nb::handle since_us, nb::handle request, nb::handle fate)
+      : machines(view.static_state().machines()),
+        dimensions(view.static_state().dimensions()),
+        count(length_of(priority, "priority")),
+        offset(offsets, "offsets", machines + 1),
+        level(priority, "priority", count),
+        since(since_us, "since_us", count),
+        asked(request, "running_request", count, dimensions),
+        ends(fate, "fate", count) {
+    if (offset.span().front() != 0 || offset.span().back() != static_cast<int64_t>(count) ||
+        !std::is_sorted(offset.span().begin(), offset.span().end()))
+      throw std::invalid_argument("offsets: expected the tasks of each machine, in order");
+  }
+  agora::RunningByMachine columns() const {
+    return {
+        offset.span(), level.span(), since.span(), {asked.data(), count * dimensions}, ends.span()};
+  }
+
+  const size_t machines, dimensions, count;
+  const Column<const int64_t> offset;
+  const Column<const int32_t> level;
+  const Column<const int64_t> since, asked;
+  const Column<const uint8_t> ends;
+};
+
+nb::tuple answer_of(const agora::MadeRoom& made) {
+  const agora::NewArray<int64_t> victims(made.victims.size());
+  std::copy(made.victims.begin(), made.victims.end(), victims.data());
+  return nb::make_tuple(made.machine, victims.object(), made.looked_at);
+}
+
+nb::tuple make_room(BoundScorer& self, ClusterView& view, nb::handle request, int32_t priority,
+                    int32_t preference, int64_t percentage, int64_t at_least, nb::handle offsets,
+                    nb::handle priorities, nb::handle since_us, nb::handle running_request,
+                    nb::handle fate) {
+  const BoundRunning running(view, offsets, priorities, since_us, running_request, fate);
+  const Column<const int64_t> asked(request, "request", running.dimensions);
+  return answer_of(self.scorer.make_room(view, running.columns(), {asked.span(), priority},
+                                         preference, {percentage, at_least}));
+}
+
+nb::tuple select_victims(ClusterView& view, nb::handle request, int32_t priority, int32_t machine,
+                         nb::handle offsets, nb::handle priorities, nb::handle since_us,
+                         nb::handle running_request, nb::handle fate) {
+  const BoundRunning running(view, offsets, priorities, since_us, running_request, fate);
+  const Column<const int64_t> asked(request, "request", running.dimensions);
+  if (machine < 0 || static_cast<size_t>(machine) >= running.machines)
+    throw std::invalid_argument("machine: there is no such machine");
+  agora::MadeRoom made;
+  const bool fits =
+      agora::select_victims(view, running.columns(), {asked.span(), priority}, machine, made);
+  if (fits) made.machine = machine;
+  return answer_of(made);
 }
 
 void observe(BoundScorer& self, int change, int64_t at_us, nb::handle task, nb::handle machine,
@@ -84,15 +144,25 @@ void bind_score(nb::module_& module) {
   module.def("kubernetes_enough", &agora::kubernetes_enough, nb::arg("machines"),
              nb::arg("percentage"),
              "How many machines that pass the filters Kubernetes scores, of so many.");
+  module.def("select_victims", &select_victims, nb::arg("view"), nb::arg("request"),
+             nb::arg("priority"), nb::arg("machine"), nb::arg("offsets"), nb::arg("priorities"),
+             nb::arg("since_us"), nb::arg("running_request"), nb::arg("fate"),
+             "Returns the machine (-1: no room even then), the rows of the victims that make room\n"
+             "there (int64[v]), and how much it looked at. See priority_preemption.hpp.");
   nb::class_<BoundScorer>(module, "Scorer", "One scheduler's scoring; see scorer.hpp.")
       .def(nb::init<nb::object, int, int64_t, bool, size_t, bool>(), nb::arg("catalog"),
            nb::arg("kind"), nb::arg("percentage"), nb::arg("spread"), nb::arg("enough"),
            nb::arg("remembers"))
       .def("plan", &plan, nb::arg("view"), nb::arg("task"), nb::arg("job"), nb::arg("request"),
            nb::arg("preference"), nb::arg("gang"), nb::arg("task_class"), nb::arg("stream"),
-           nb::arg("now_us"),
-           "Returns a machine for each task (int32[n], -1: none), and how many rows it held\n"
-           "against the filters and scored.")
+           nb::arg("now_us"), nb::arg("continues") = false, nb::arg("stop_at_wait") = false,
+           "Returns a machine for each task (int32[n], -1: none), how many tasks are decided, and\n"
+           "how many rows it held against the filters and scored.")
+      .def("make_room", &make_room, nb::arg("view"), nb::arg("request"), nb::arg("priority"),
+           nb::arg("preference"), nb::arg("percentage"), nb::arg("at_least"), nb::arg("offsets"),
+           nb::arg("priorities"), nb::arg("since_us"), nb::arg("running_request"), nb::arg("fate"),
+           "Returns a machine (-1: none), the rows of its victims (int64[v]), and how much it\n"
+           "looked at. See priority_preemption.hpp.")
       .def("observe", &observe, nb::arg("change"), nb::arg("at_us"), nb::arg("task"),
            nb::arg("machine"), nb::arg("job"));
 }

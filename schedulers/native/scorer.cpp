@@ -70,7 +70,8 @@ void Scorer::set_order(const ScoreRequest& tasks) {
   }
 }
 
-ScoreWork Scorer::plan(ClusterView& view, const ScoreRequest& tasks, std::span<int32_t> machine) {
+Scorer::Decided Scorer::plan(ClusterView& view, const ScoreRequest& tasks,
+                             const Continuation& continuation, std::span<int32_t> machine) {
   check(view, tasks, machine);
   std::fill(machine.begin(), machine.end(), kUnplaced);
   set_order(tasks);
@@ -79,7 +80,8 @@ ScoreWork Scorer::plan(ClusterView& view, const ScoreRequest& tasks, std::span<i
     for (const int64_t task : tasks.task) own_.remove(task);
 
   Trial trial(view);
-  ScoringPlan plan{view, tasks, own_, failures_, avoided_, affinity_, Stream(tasks.stream), {}};
+  if (!continuation.stream) stream_ = Stream(tasks.stream);
+  ScoringPlan plan{view, tasks, own_, failures_, avoided_, affinity_, stream_, {}};
   rule_->begin(plan);
   size_t first = 0, group_end = 0;
   for (const Unit& unit : units_) {
@@ -109,8 +111,19 @@ ScoreWork Scorer::plan(ClusterView& view, const ScoreRequest& tasks, std::span<i
       group_end = 0;
     }
     first = unit.end;
+    if (at < unit.end && !unit.gang && continuation.stop_at_wait) break;
   }
-  return plan.work;
+  return {first, plan.work};
+}
+
+MadeRoom Scorer::make_room(ClusterView& view, const RunningByMachine& running,
+                           const Preemptor& task, int32_t preference, const CandidateShare& share) {
+  if (preference < 0 || static_cast<size_t>(preference) >= catalog_.sets())
+    throw std::invalid_argument("preference: there is no set " + std::to_string(preference));
+  if (catalog_.machines() != view.static_state().machines())
+    throw std::invalid_argument("the catalog is of another cell than the view");
+  affinity_.use(catalog_, preference);
+  return agora::make_room(view, running, task, affinity_, share, stream_);
 }
 
 void Scorer::observe(ChangeKind change, int64_t at_us, std::span<const int64_t> task,

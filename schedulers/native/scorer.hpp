@@ -11,6 +11,7 @@
 
 #include "contract.hpp"
 #include "objective.hpp"
+#include "priority_preemption.hpp"
 #include "scoring_memory.hpp"
 #include "scoring_rules.hpp"
 #include "shared_state/native/view.hpp"
@@ -36,9 +37,24 @@ class Scorer {
   // remembers: whether observe() will be told what becomes of tasks.
   Scorer(const Catalog& catalog, std::unique_ptr<ScoringRule> rule, bool remembers);
 
-  // Writes a row for each task, -1 where it is left waiting. Throws std::invalid_argument for input
-  // out of range, before anything has changed.
-  ScoreWork plan(ClusterView& view, const ScoreRequest& tasks, std::span<int32_t> machine);
+  // How a call of plan() continues the one before it, for schedulers that plan in several calls.
+  struct Continuation {
+    bool stream = false;        // draws go on where they ended; the key of `tasks` is not used
+    bool stop_at_wait = false;  // stops after the first task of no gang that is left waiting
+  };
+  struct Decided {
+    size_t tasks;  // in order, each gang at its first member's turn
+    ScoreWork work;
+  };
+  // Writes a row for each task, -1 where it is left waiting or not decided. Throws
+  // std::invalid_argument for input out of range, before anything has changed.
+  Decided plan(ClusterView& view, const ScoreRequest& tasks, const Continuation& continuation,
+               std::span<int32_t> machine);
+
+  // Where ending tasks makes room for a task that no machine has room for, as Kubernetes chooses
+  // it. Draws go on where those of plan() ended.
+  MadeRoom make_room(ClusterView& view, const RunningByMachine& running, const Preemptor& task,
+                     int32_t preference, const CandidateShare& share);
 
   // What became of tasks; `job` is given for those adopted, and empty for others.
   void observe(ChangeKind change, int64_t at_us, std::span<const int64_t> task,
@@ -62,6 +78,7 @@ class Scorer {
   RecentFailures failures_;
   AvoidedMachines avoided_;
   RowAffinity affinity_;
+  Stream stream_{0};               // of the last plan
   std::vector<uint32_t> order_;    // of the tasks of the plan
   std::vector<Unit> units_;        // of order_
   std::vector<size_t> group_end_;  // by place in order_: of the tasks alike from there on

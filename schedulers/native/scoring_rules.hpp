@@ -78,7 +78,7 @@ struct ScoringPlan {
   const RecentFailures& failures;
   const AvoidedMachines& avoided;
   const RowAffinity& affinity;  // of the set of the group
-  Stream stream;
+  Stream& stream;
   ScoreWork work;
 
   // The filters: is the machine up, does the task fit, and may it run there?

@@ -7,21 +7,24 @@ files and functions. The formula of `stranded` is Agora's, after what Borg's pap
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from schedulers.entry_points import NoOptions
 from schedulers.greedy.scheduler import DECISION
 from schedulers.interface import Capability, SchedulerEnvironment
 from schedulers.registry import SchedulerSpec
+from schedulers.scoring.kubernetes import QueueingScheduler, QueueRules
 from schedulers.scoring.scheduler import ScoringKind, ScoringRule, ScoringScheduler
+
+_LONGEST_S = 1e6  # of any time: far beyond use, far within int64 microseconds
 
 
 class KubernetesOptions(BaseModel):
     """Options of the kind `kubernetes`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     percentage_of_nodes_to_score: int = Field(
         0,
@@ -30,6 +33,73 @@ class KubernetesOptions(BaseModel):
         description="a task's search ends once so many percent of all machines, but at least 100,"
         " have passed the filters; 0: 50 less one per 125 machines, but at least 5",
     )
+    scheduling_queue: bool = Field(
+        False,
+        description="tasks that find no room, and those whose claims are rejected, wait in"
+        " Kubernetes' scheduling queue: each backs off after a failed attempt, and one without room"
+        " is tried again only after the view has shown more",
+    )
+    pod_initial_backoff_s: float = Field(
+        1.0,
+        ge=1e-6,
+        le=_LONGEST_S,
+        description="seconds that a task backs off after its first failed attempt; twice as long"
+        " after each further one",
+    )
+    pod_max_backoff_s: float = Field(
+        10.0,
+        ge=1e-6,
+        le=_LONGEST_S,
+        description="the longest back-off in seconds",
+    )
+    pod_max_in_unschedulable_s: float = Field(
+        300.0,
+        ge=1e-6,
+        le=_LONGEST_S,
+        description="seconds after which a task without room is tried again in any case",
+    )
+    priority_preemption: bool = Field(
+        False,
+        description="a task that finds no room is nominated to a machine where ending tasks of"
+        " lower priority, of whatever scheduler, makes some; needs scheduling_queue; the arm has to"
+        ' allow it: evictions = "lower_priority"',
+    )
+    min_candidate_nodes_percentage: int = Field(
+        10,
+        ge=0,
+        le=100,
+        description="how many percent of the machines where tasks may be ended are compared",
+    )
+    min_candidate_nodes_absolute: int = Field(
+        100,
+        ge=1,
+        le=1 << 31,
+        description="how many of these machines are compared at least",
+    )
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.pod_max_backoff_s < self.pod_initial_backoff_s:
+            raise ValueError(
+                f"pod_max_backoff_s: expected at least {self.pod_initial_backoff_s:g},"
+                f" pod_initial_backoff_s, got {self.pod_max_backoff_s:g}"
+            )
+        if self.priority_preemption and not self.scheduling_queue:
+            raise ValueError(
+                "priority_preemption: needs scheduling_queue = true, where nominated tasks wait"
+            )
+        return self
+
+    @property
+    def queue_rules(self) -> QueueRules:
+        return QueueRules(
+            round(self.pod_initial_backoff_s * 1e6),
+            round(self.pod_max_backoff_s * 1e6),
+            round(self.pod_max_in_unschedulable_s * 1e6),
+            self.priority_preemption,
+            self.min_candidate_nodes_percentage,
+            self.min_candidate_nodes_absolute,
+        )
 
 
 class NomadAlgorithm(StrEnum):
@@ -102,8 +172,28 @@ def _spec(
     )
 
 
-KUBERNETES = _spec(
-    ScoringKind.KUBERNETES, KubernetesOptions, {"percentage_of_nodes_to_score": "percentage"}
+def _kubernetes(options: KubernetesOptions, environment: SchedulerEnvironment) -> ScoringScheduler:
+    """A scheduler of the kind `kubernetes`."""
+    rule = ScoringRule(ScoringKind.KUBERNETES, options.percentage_of_nodes_to_score)
+    if options.scheduling_queue:
+        return QueueingScheduler(rule, options.queue_rules, environment)
+    return ScoringScheduler(rule, environment)
+
+
+def _of_queue(options: KubernetesOptions) -> frozenset[Capability]:
+    """The capabilities of the kind `kubernetes` with these options."""
+    if not options.scheduling_queue:
+        return frozenset({Capability.IGNORES_CHANGES})
+    preempts = {Capability.PREEMPTS} if options.priority_preemption else set()
+    return frozenset({Capability.KEEPS_PENDING, *preempts})
+
+
+KUBERNETES = SchedulerSpec(
+    "kubernetes",
+    KubernetesOptions,
+    _kubernetes,
+    default_decision=DECISION,
+    further_capabilities=_of_queue,
 )
 SWARMKIT = _spec(ScoringKind.SWARMKIT, NoOptions, {}, remembers=True)
 NOMAD = _spec(ScoringKind.NOMAD, NomadOptions, {"spreads": "spread"}, remembers=True)

@@ -20,7 +20,7 @@ from schedulers import _native
 from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.interface import NONE, Plan, PlanContext, SchedulerEnvironment, TaskChanges
 from schedulers.objective import native_catalog
-from shared_state.tasks import TaskBatch
+from shared_state.tasks import Int32, TaskBatch
 from shared_state.view import ClusterView
 
 
@@ -70,18 +70,19 @@ class ScoringRule:
 class ScoringScheduler:
     """Places each task of a batch, in order, on the machine that its rule finds best.
 
-    Tasks of a gang are placed together or not at all. `work` counts what the last plan did: plans
-    (1), tasks, rows held against the filters, rows scored.
+    Tasks of a gang are placed together or not at all.
 
     Args:
         rule: The rule.
         environment: Where the scheduler lives.
-    """
 
-    work: tuple[int, int, int, int]
+    Attributes:
+        looked_at: Rows that the last plan held against the filters.
+    """
 
     def __init__(self, rule: ScoringRule, environment: SchedulerEnvironment) -> None:
         self._weights_ps = WEIGHTS_PS[rule.kind]
+        self.begin_work(0)
         self._scorer = _native.Scorer(
             native_catalog(environment.catalog, environment.cell),
             int(rule.kind),
@@ -92,7 +93,30 @@ class ScoringScheduler:
         )
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
-        machine, filtered, scored = self._scorer.plan(
+        self.begin_work(len(tasks))
+        machine, _ = self.search(tasks, view, context)
+        return Plan.from_machines(tasks, machine, operations=self.operations)
+
+    def search(
+        self,
+        tasks: TaskBatch,
+        view: ClusterView,
+        context: PlanContext,
+        continues: bool = False,
+        stop_at_wait: bool = False,
+    ) -> tuple[Int32, int]:
+        """Find a machine for each task, in order, in a view that is left unchanged.
+
+        Args:
+            tasks, view, context: As of a plan.
+            continues: The call is about further tasks of a plan: random draws go on where those of
+                the call before ended.
+            stop_at_wait: Stop after the first task of no gang that finds none.
+
+        Returns:
+            int32[n], the machines, -1: none; and how many tasks it decided on.
+        """
+        machine, decided, filtered, scored = self._scorer.plan(
             view,
             tasks.task,
             tasks.job,
@@ -102,10 +126,26 @@ class ScoringScheduler:
             tasks.task_class,
             context.stream,
             context.now_us,
+            continues,
+            stop_at_wait,
         )
-        self.work = (1, len(tasks), filtered, scored)
-        operations = sum(map(mul, self._weights_ps, self.work)) // PS_PER_OPERATION
-        return Plan.from_machines(tasks, machine, operations=operations)
+        self.looked_at += filtered
+        self._scored += scored
+        return machine, decided
+
+    def begin_work(self, tasks: int) -> None:
+        """A plan about so many tasks begins: count its work."""
+        self._tasks, self.looked_at, self._scored = tasks, 0, 0
+
+    @property
+    def work(self) -> tuple[int, int, int, int]:
+        """What the last plan did: plans (1), tasks, rows held against the filters, rows scored."""
+        return 1, self._tasks, self.looked_at, self._scored
+
+    @property
+    def operations(self) -> int:
+        """The counted work of the last plan."""
+        return int(sum(map(mul, self._weights_ps, self.work))) // PS_PER_OPERATION
 
     def observe(self, changes: TaskChanges) -> None:
         """Learn which tasks of its own run where, and which machines turned tasks away."""

@@ -86,6 +86,16 @@ def test_a_round_has_as_many_tasks_as_can_be_decided_while_locks_are_held() -> N
     assert (found["commits"]["accepted"] == found["commits"]["claims"]).all()
 
 
+@pytest.mark.parametrize("kind", ["random", "kubernetes"])
+def test_locks_are_taken_for_so_many_tasks(kind: str) -> None:
+    protocol = {"kind": "locking", "locked_partitions": 2, "round_tasks": 2, "hold_s": 60.0}
+    groups = [group("locks", protocol, kind=kind, count=SCHEDULERS, decision=modelled(1_000, 1.0))]
+    workload = made(CONTENDED)
+    found = recorded(workload, groups, PARTITIONS, message_us=500)
+    assert found["commits"]["claims"].max() == 2
+    assert len(np.unique(found["tasks"]["task"])) == len(workload.arrival_rows)
+
+
 def test_schedulers_that_find_no_room_pause() -> None:
     """In a full cell they look at each partition, and then again after retry_s."""
     full = {**CONTENDED, "initial_fill_percent": 100, "duration_s": 30.0}
@@ -117,6 +127,7 @@ def test_a_lock_for_the_agent_before_a_restart_is_dropped() -> None:
     [
         ({"locked_partitions": 7}, "random", "locked_partitions: expected at most 6, .*, got 7"),
         ({}, "flow", "protocol 'locking' cannot drive a scheduler that keeps the tasks"),
+        ({"round_tasks": 1}, "preferred_first", "round_tasks: not for a kind of scheduler that"),
     ],
 )
 def test_what_locks_cannot_serve_is_refused(options: dict[str, Any], kind: str, says: str) -> None:
@@ -128,10 +139,12 @@ def test_what_locks_cannot_serve_is_refused(options: dict[str, Any], kind: str, 
     ("options", "says"),
     [
         ({"locked_partitions": 0}, "option 'locked_partitions': .*greater than or equal to 1"),
+        ({"round_tasks": 0}, "option 'round_tasks': .*greater than or equal to 1"),
         ({"retry_s": 0.0}, "option 'retry_s': .*greater than or equal to 0.000001"),
         (
             {"sync": "diff_block"},
-            "has no option 'sync'; its options: head_of_line_s, hold_s, locked_partitions, retry_s",
+            "has no option 'sync'; its options: head_of_line_s, hold_s, locked_partitions, retry_s,"
+            " round_tasks",
         ),
     ],
 )

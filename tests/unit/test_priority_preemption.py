@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from schedulers import registry
 from schedulers.conformance import check_conformance
-from schedulers.flow.priority_preemption import FirstSeen, MadeRoom, RoomMaker
+from schedulers.flow.priority_preemption import MadeRoom, RoomMaker
 from schedulers.objective import placement_cost
-from schedulers.running_tasks import RunningTasks
+from schedulers.running_tasks import FirstSeen, RunningTasks
 from shared_state.tasks import Int64, TaskBatch
 from tests.fixtures.examples import examples
 from tests.flow_world import catalog_of, tasks_of

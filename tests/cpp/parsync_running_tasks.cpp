@@ -1,5 +1,5 @@
 // Running tasks against a plain list: shortened on preferred machines, never ending ones left out,
-// input out of range refused whole, the task of each allocation known until it is forgotten.
+// input out of range refused whole, the allocation of each task known until it is forgotten.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -27,17 +27,18 @@ int main() {
     CHECK(running.wheel.size() == 4);
     std::map<int64_t, int64_t> end_us;
     for (const auto& entry : running.wheel.take(1'000'000)) {
-      CHECK(entry.owner == entry.id - 10);
+      CHECK(entry.owner == entry.id - 10 && entry.task == entry.id - 10);
       end_us[entry.id] = entry.end_us;
     }
     CHECK(end_us == (std::map<int64_t, int64_t>{
                         {10, 1500}, {11, 500 + 2001 * permille / 1000}, {13, 5500}, {14, 500}}));
 
     for (size_t i = 0; i < 3; ++i) {
-      CHECK(running.forget(allocation[i]) == (indexed ? task[i] : -1));
-      CHECK(running.forget(allocation[i]) == -1);
+      CHECK(!running.forget(task[i], allocation[i] + 1));
+      CHECK(running.forget(task[i], allocation[i]) == indexed);
+      CHECK(!running.forget(task[i], allocation[i]));
     }
-    CHECK(running.forget(99) == -1);
+    CHECK(!running.forget(99, 10) && !running.forget(-1, 10) && !running.forget(0, -1));
 
     const auto refused = [&](std::vector<int64_t> tasks, std::vector<int32_t> machines) {
       bool thrown = false;
@@ -49,11 +50,11 @@ int main() {
       CHECK(running.wheel.size() == 0);
       return thrown;
     };
-    CHECK(running.forget(13) == (indexed ? 3 : -1));
+    CHECK(running.forget(3, 13) == indexed);
     CHECK(refused({0, 5}, {0, 0}));
     CHECK(refused({0, -1}, {0, 0}));
     if (permille != 1000) CHECK(refused({0, 1}, {0, 8}));
-    CHECK(running.forget(10) == -1 && running.forget(11) == -1);
+    CHECK(!running.forget(0, 10) && !running.forget(1, 11));
   }
   return EXIT_SUCCESS;
 }

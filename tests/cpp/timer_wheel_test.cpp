@@ -18,7 +18,7 @@ int main() {
   for (int round = 0; round < 3000; ++round) {
     for (uint64_t k = draw(30); k > 0; --k) {
       const int64_t end = now + static_cast<int64_t>(draw(draw(10) == 0 ? 60'000'000 : 200'000));
-      wheel.add(end, next_id, 7);
+      wheel.add({end, next_id, next_id, 7, 0});
       model[{end, next_id}] = next_id;
       if (draw(20) == 0) {
         wheel.cancel(next_id);

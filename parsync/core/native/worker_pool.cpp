@@ -91,7 +91,7 @@ void WorkerPool::notify_ended(int64_t now_us, const AllocationsEnded& ended, Eff
   check_rows("AllocationsEnded", ended.allocation.size(), ended.task, ended.machine, ended.owner);
   std::vector<size_t> unknown;
   for (size_t i = 0; i < ended.allocation.size(); ++i)
-    if (tasks_.forget(ended.allocation[i]) >= 0) unknown.push_back(i);
+    if (tasks_.forget(ended.task[i], ended.allocation[i])) unknown.push_back(i);
   if (unknown.empty()) return;
   AllocationsEnded told;
   told.change = ended.change;
@@ -113,8 +113,8 @@ void WorkerPool::heartbeat(int64_t now_us, Effects& effects) {
     AllocationsEnded ended;
     if (!node_sides_.empty()) {
       ended.change = static_cast<int64_t>(ChangeKind::Finished);
-      ended.task =
-          column_of<int64_t>(due, [this](const auto& end) { return tasks_.forget(end.id); });
+      for (const TimerWheel::Entry& end : due) tasks_.forget(end.task, end.id);
+      ended.task = column_of<int64_t>(due, [](const auto& end) { return end.task; });
       ended.allocation = finished.allocation;
       ended.machine = column_of<int32_t>(due, [](const auto& end) { return end.machine; });
       ended.owner = finished.owner;

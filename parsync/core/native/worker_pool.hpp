@@ -12,7 +12,6 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -27,9 +26,10 @@ namespace agora {
 //
 // Definitions. A tick is a multiple of tick_us; an entry that ends at end_us belongs to tick
 // ceil(end_us / tick_us). The wheel has SLOTS slots; tick t lives in slot t mod SLOTS. An entry is
-// (end_us, id, owner). Invariant. All entries of a slot are kept together with their tick;
-// take(now) removes exactly the entries whose tick time is at most now, in order of (end_us, order
-// of insertion), so the outcome does not depend on the wheel's layout. Complexity. O(1) per
+// (end_us, id, task, owner, machine). Invariant. All entries of a slot are kept together with their
+// tick, in order of insertion, and those that end at the same time are in one slot; take(now)
+// removes exactly the entries whose tick time is at most now, in order of (end_us, order of
+// insertion), so the outcome does not depend on the wheel's layout. Complexity. O(1) per
 // insertion; take is O(entries taken * log + slots passed), plus entries of later laps found in a
 // passed slot. next_tick() is exact; it walks occupied slots through a bitmap, and falls back to
 // one pass over the entries when all lie a lap or more ahead.
@@ -37,8 +37,8 @@ class TimerWheel {
  public:
   struct Entry {
     int64_t end_us;
-    int64_t order;
     int64_t id;
+    int64_t task;
     int32_t owner;
     int32_t machine;
   };
@@ -50,11 +50,11 @@ class TimerWheel {
 
   int64_t size() const { return size_; }
 
-  void add(int64_t end_us, int64_t id, int32_t owner, int32_t machine = -1) {
-    if (end_us < 0) throw std::invalid_argument("end_us must not be negative");
-    const int64_t tick = std::max(tick_of(end_us), next_);
+  void add(const Entry& entry) {
+    if (entry.end_us < 0) throw std::invalid_argument("end_us must not be negative");
+    const int64_t tick = std::max(tick_of(entry.end_us), next_);
     const auto slot = static_cast<size_t>(tick % SLOTS);
-    slots_[slot].push_back({end_us, order_++, id, owner, machine});
+    slots_[slot].push_back(entry);
     occupied_[slot / 64] |= uint64_t{1} << (slot % 64);
     ++size_;
   }
@@ -87,9 +87,7 @@ class TimerWheel {
     }
     next_ = std::max(next_, last + 1);
     size_ -= static_cast<int64_t>(taken.size());
-    std::sort(taken.begin(), taken.end(), [](const Entry& a, const Entry& b) {
-      return a.end_us != b.end_us ? a.end_us < b.end_us : a.order < b.order;
-    });
+    std::ranges::stable_sort(taken, {}, &Entry::end_us);
     if (!cancelled_.empty())
       std::erase_if(taken, [this](const Entry& entry) { return cancelled_.erase(entry.id) > 0; });
     return taken;
@@ -125,7 +123,6 @@ class TimerWheel {
 
   int64_t tick_us_;
   int64_t next_ = 0;  // first tick not yet taken
-  int64_t order_ = 0;
   int64_t size_ = 0;
   std::vector<std::vector<Entry>> slots_;
   std::vector<uint64_t> occupied_;
@@ -137,7 +134,7 @@ class RunningTasks {
  public:
   // duration_us: [tasks], -1 = never ends. preference: [tasks], sets of the catalog.
   // preferred_permille: of its duration a task takes on one of its preferred machines. Columns are
-  // borrowed. With `indexed`, the task of every running allocation is kept, for forget(). Throws
+  // borrowed. With `indexed`, the allocation of every running task is kept, for forget(). Throws
   // std::invalid_argument for lengths that differ or a share that is negative.
   RunningTasks(int64_t tick_us, std::span<const int64_t> duration_us,
                std::span<const int32_t> preference, const PreferenceColumns& catalog,
@@ -147,7 +144,7 @@ class RunningTasks {
         preference_(preference),
         catalog_(catalog),
         preferred_permille_(preferred_permille),
-        indexed_(indexed) {
+        allocation_of_(indexed ? duration_us.size() : 0, kNone) {
     check_lengths(catalog);
     if (duration_us.size() != preference.size())
       throw std::invalid_argument("duration_us and preference differ in length");
@@ -172,8 +169,9 @@ class RunningTasks {
       placement_cost(catalog_, set_, machine, cost_.data(),
                      reinterpret_cast<bool*>(preferred_.data()));
     }
-    if (indexed_)
-      for (size_t i = 0; i < count; ++i) task_of_[allocation[i]] = task[i];
+    if (!allocation_of_.empty())
+      for (size_t i = 0; i < count; ++i)
+        allocation_of_[static_cast<size_t>(task[i])] = allocation[i];
     for (size_t i = 0; i < count; ++i) {
       int64_t duration_us = duration_us_[static_cast<size_t>(task[i])];
       if (duration_us < 0) continue;
@@ -181,18 +179,18 @@ class RunningTasks {
         duration_us = static_cast<int64_t>(Int128{duration_us} * preferred_permille_ / 1000);
       const int64_t end_us =
           duration_us < kLatestEnd - start_us ? start_us + duration_us : kLatestEnd;
-      wheel.add(end_us, allocation[i], owner[i], machine[i]);
+      wheel.add({end_us, allocation[i], task[i], owner[i], machine[i]});
     }
   }
 
-  // The task of an allocation that ends, which is forgotten; -1 if it does not run or has been
-  // forgotten before.
-  int64_t forget(int64_t allocation) {
-    const auto found = task_of_.find(allocation);
-    if (found == task_of_.end()) return -1;
-    const int64_t task = found->second;
-    task_of_.erase(found);
-    return task;
+  // Forgets the allocation of a task, which ends. Returns whether it ran and had not been forgotten
+  // before.
+  bool forget(int64_t task, int64_t allocation) {
+    if (static_cast<uint64_t>(task) >= allocation_of_.size()) return false;
+    int64_t& known = allocation_of_[static_cast<size_t>(task)];
+    if (known != allocation || allocation == kNone) return false;
+    known = kNone;
+    return true;
   }
 
   TimerWheel wheel;
@@ -200,13 +198,14 @@ class RunningTasks {
  private:
   // Of a task that ends later: no run lasts so long, and sums of times stay within 63 bits.
   static constexpr int64_t kLatestEnd = int64_t{1} << 61;
+  static constexpr int64_t kNone = -1;
 
   std::span<const int64_t> duration_us_;
   std::span<const int32_t> preference_;
   PreferenceColumns catalog_;
   int64_t preferred_permille_;
-  bool indexed_;
-  std::unordered_map<int64_t, int64_t> task_of_;  // allocation -> task
+  // Of every task, or kNone; the cell never has two of one. Empty if they are not kept.
+  std::vector<int64_t> allocation_of_;
   std::vector<int32_t> set_;
   std::vector<int64_t> cost_;
   std::vector<uint8_t> preferred_;

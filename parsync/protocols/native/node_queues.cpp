@@ -1,5 +1,6 @@
 #include "node_queues.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -25,13 +26,16 @@ namespace {
 // The first sequence number of transactions of the worker pool (parsync/core/addresses.py).
 constexpr int64_t kFirstSequence = -kWorkers * (int64_t{1} << 40);
 
+constexpr size_t kAhead = 16;  // rows of a message whose machines are on their way to the cache
+
 }  // namespace
 
 NodeQueues::NodeQueues(Settings settings)
     : settings_(std::move(settings)),
       width_(settings_.limit.width()),
       machines_(settings_.limit.rows()),
-      taken_(settings_.limit.count()),
+      free_(settings_.limit.data(), settings_.limit.data() + settings_.limit.count()),
+      up_(settings_.limit.rows(), true),
       epoch_(settings_.agents),
       asked_(settings_.agents) {
   if (settings_.hop_us < 0) throw std::invalid_argument("hop_us: expected 0 or more");
@@ -121,13 +125,16 @@ void NodeQueues::on_probes(int64_t now_us, const EventPtr& event, Effects& effec
   check_rows("Probes", probes.request.size(), probes.probe, probes.machine, probes.task);
   if (!is_current(now_us, probes.agent, probes.epoch)) return;
   if (is_early(now_us, probes, event, effects)) return;
-  for (size_t i = 0; i < probes.request.size(); ++i) {
+  const size_t rows = probes.request.size();
+  for (size_t i = 0; i < std::min(kAhead, rows); ++i) prefetch(probes.machine[i]);
+  for (size_t i = 0; i < rows; ++i) {
+    if (i + kAhead < rows) prefetch(probes.machine[i + kAhead]);
     const size_t machine = machine_row(probes.machine[i]);
     task_row(probes.task[i]);
     const uint32_t one =
         add({probes.request[i], probes.task[i], now_us, static_cast<int32_t>(probes.agent),
              probes.probe[i], probes.bound, kNone});
-    if (!machines_[machine].up) {
+    if (!up_[machine]) {
       lose(one);
       continue;
     }
@@ -197,7 +204,7 @@ void NodeQueues::on_lengths(int64_t now_us, const EventPtr& event, Effects& effe
   auto [length, values] = SharedColumn<int64_t>::make(asked.machine.size());
   for (size_t i = 0; i < asked.machine.size(); ++i) {
     const Machine& at = machines_[machine_row(asked.machine[i])];
-    values[i] = int64_t{at.running} + at.holds + at.length;
+    values[i] = int64_t{at.busy} + at.length;
   }
   answers.length = std::move(length);
   effects.send(asked.agent, std::move(answers));
@@ -208,20 +215,21 @@ void NodeQueues::on_lengths(int64_t now_us, const EventPtr& event, Effects& effe
 void NodeQueues::on_started(const EventPtr& event) {
   const auto& started = as<TasksStarted>(event);
   for (size_t i = 0; i < started.task.size(); ++i) {
-    const size_t machine = machine_row(started.machine[i]);
-    const int64_t* const request = settings_.request.row(task_row(started.task[i]));
-    for (size_t r = 0; r < width_; ++r) taken_[machine * width_ + r] += request[r];
-    ++machines_[machine].running;
+    task_row(started.task[i]);
+    take(machine_row(started.machine[i]), started.task[i]);
   }
 }
 
 void NodeQueues::on_ended(int64_t now_us, const EventPtr& event) {
   const auto& ended = as<AllocationsEnded>(event);
-  for (size_t i = 0; i < ended.task.size(); ++i) {
+  const size_t rows = ended.task.size();
+  for (size_t i = 0; i < std::min(kAhead, rows); ++i) prefetch(ended.machine[i]);
+  for (size_t i = 0; i < rows; ++i) {
+    if (i + kAhead < rows) prefetch(ended.machine[i + kAhead]);
+    if (i + kAhead / 2 < rows) prefetch_first(ended.machine[i + kAhead / 2]);
     const size_t machine = machine_row(ended.machine[i]);
-    const int64_t* const request = settings_.request.row(task_row(ended.task[i]));
-    for (size_t r = 0; r < width_; ++r) taken_[machine * width_ + r] -= request[r];
-    --machines_[machine].running;
+    task_row(ended.task[i]);
+    give_back(machine, ended.task[i]);
     ++machines_[machine].changes;
     serve(now_us, machine);
   }
@@ -231,7 +239,7 @@ void NodeQueues::on_machines(int64_t now_us, const EventPtr& event) {
   const auto& changed = as<MachinesChanged>(event);
   for (size_t i = 0; i < changed.machine.size(); ++i) {
     const size_t machine = machine_row(changed.machine[i]);
-    machines_[machine].up = changed.up[i];
+    up_[machine] = changed.up[i];
     ++machines_[machine].changes;
     if (!changed.up[i]) lose_queue(now_us, machine);
   }
@@ -253,7 +261,7 @@ void NodeQueues::on_claimed(int64_t now_us, const EventPtr& event) {
     end_hold(h);
     if (is_placed(result.reason[i]) || held.epoch != epoch_[static_cast<size_t>(of.agent)]) {
       remove(held.reservation);
-    } else if (!machines_[machine].up) {
+    } else if (!up_[machine]) {
       lose(held.reservation);
     } else {
       push_front(now_us, machine, held.reservation);
@@ -264,17 +272,43 @@ void NodeQueues::on_claimed(int64_t now_us, const EventPtr& event) {
   }
 }
 
-// Queues.
+// Room.
 
 bool NodeQueues::fits(size_t machine, int64_t task) const {
   const int64_t* const request = settings_.request.row(static_cast<size_t>(task));
-  const int64_t* const limit = settings_.limit.row(machine);
-  for (size_t r = 0; r < width_; ++r) {
-    const size_t at = machine * width_ + r;
-    if (request[r] > 0 && taken_[at] + request[r] > limit[r]) return false;
-  }
+  const int64_t* const free = free_.data() + machine * width_;
+  for (size_t r = 0; r < width_; ++r)
+    if (request[r] > 0 && request[r] > free[r]) return false;
   return true;
 }
+
+void NodeQueues::take(size_t machine, int64_t task) {
+  const int64_t* const request = settings_.request.row(static_cast<size_t>(task));
+  for (size_t r = 0; r < width_; ++r) free_[machine * width_ + r] -= request[r];
+  ++machines_[machine].busy;
+}
+
+void NodeQueues::give_back(size_t machine, int64_t task) {
+  const int64_t* const request = settings_.request.row(static_cast<size_t>(task));
+  for (size_t r = 0; r < width_; ++r) free_[machine * width_ + r] += request[r];
+  --machines_[machine].busy;
+}
+
+// Messages may name any machine.
+void NodeQueues::prefetch(int64_t machine) const {
+  if (static_cast<uint64_t>(machine) >= machines_.size()) return;
+  const auto row = static_cast<size_t>(machine);
+  __builtin_prefetch(&machines_[row], 1);
+  __builtin_prefetch(&free_[row * width_], 1);
+}
+
+void NodeQueues::prefetch_first(int64_t machine) const {
+  if (static_cast<uint64_t>(machine) >= machines_.size()) return;
+  const uint32_t first = machines_[static_cast<size_t>(machine)].first;
+  if (first != kNone) __builtin_prefetch(&reservations_[first], 1);
+}
+
+// Queues.
 
 void NodeQueues::serve(int64_t now_us, size_t machine) {
   Machine& at = machines_[machine];
@@ -375,19 +409,13 @@ size_t NodeQueues::hold(size_t machine, uint32_t reservation) {
   const Reservation& of = reservations_[reservation];
   holds_[h] = {reservation, static_cast<int32_t>(machine), epoch_[static_cast<size_t>(of.agent)], 0,
                false};
-  const int64_t* const request = settings_.request.row(static_cast<size_t>(of.task));
-  for (size_t r = 0; r < width_; ++r) taken_[machine * width_ + r] += request[r];
-  ++machines_[machine].holds;
+  take(machine, of.task);
   return h;
 }
 
 void NodeQueues::end_hold(size_t h) {
   Hold& held = holds_[h];
-  const auto machine = static_cast<size_t>(held.machine);
-  const int64_t task = reservations_[held.reservation].task;
-  const int64_t* const request = settings_.request.row(static_cast<size_t>(task));
-  for (size_t r = 0; r < width_; ++r) taken_[machine * width_ + r] -= request[r];
-  --machines_[machine].holds;
+  give_back(static_cast<size_t>(held.machine), reservations_[held.reservation].task);
   held.reservation = kNone;
   free_holds_.push_back(h);
 }

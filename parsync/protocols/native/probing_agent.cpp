@@ -1,6 +1,7 @@
 #include "probing_agent.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <stdexcept>
 #include <variant>
@@ -39,11 +40,36 @@ void MachineDraw::draw(Stream& stream, size_t count, bool replace, std::vector<i
   }
   while (count > 0) {  // the first steps of a shuffle, whose result does not depend on the order
     const size_t distinct = std::min(count, n);
-    for (size_t i = 0; i < distinct; ++i) {
-      std::swap(machines_[i], machines_[i + stream.below(n - i)]);
-      drawn.push_back(machines_[i]);
+    for (size_t i = 0; i < distinct;) {
+      // Some at once, so that their machines are on the way to the cache together.
+      std::array<size_t, 32> other;
+      const size_t some = std::min(other.size(), distinct - i);
+      for (size_t k = 0; k < some; ++k) {
+        other[k] = i + k + stream.below(n - i - k);
+        __builtin_prefetch(&machines_[other[k]], 1);
+      }
+      for (size_t k = 0; k < some; ++k, ++i) {
+        std::swap(machines_[i], machines_[other[k]]);
+        drawn.push_back(machines_[i]);
+      }
     }
     count -= distinct;
+  }
+}
+
+ProbingAgent::Request& ProbingAgent::Requests::at(int64_t number) {
+  Request* const found = find(number);
+  if (!found) throw std::out_of_range("there is no request " + std::to_string(number));
+  return *found;
+}
+
+void ProbingAgent::Requests::end(int64_t number) {
+  at(number) = Request{};
+  at(number).is_live = false;
+  --live_;
+  while (!list_.empty() && !list_.front().is_live) {
+    list_.pop_front();
+    ++first_;
   }
 }
 
@@ -140,10 +166,8 @@ void ProbingAgent::add_requests(std::span<const Waiting> tasks) {
       requests_.at(*same).tasks.push_back(task);
       continue;
     }
-    const int64_t number = ++last_request_;
-    Request& made = requests_[number];
-    made.like = task.task;
-    made.tasks.push_back(task);
+    const int64_t number = requests_.add(task.task);
+    requests_.at(number).tasks.push_back(task);
     undecided_.push_back(number);
     of_job.push_back(number);
   }
@@ -235,8 +259,7 @@ void ProbingAgent::send_probes(int64_t now_us, Effects& effects) {
   made.machine = drawn_;
   size_t begin = 0;
   for (size_t i = 0; i < deciding_.size(); ++i) {
-    const auto found = requests_.find(deciding_[i]);
-    Request& request = found->second;
+    Request& request = requests_.at(deciding_[i]);
     const size_t probes = drawn_end_[i] - begin;
     for (size_t k = 0; k < probes; ++k) {
       made.probe.push_back(static_cast<int32_t>(k));
@@ -244,7 +267,7 @@ void ProbingAgent::send_probes(int64_t now_us, Effects& effects) {
       if (bound) under_way_[made.task.back()] = {kBound, request.tasks[k]};
     }
     if (bound)
-      requests_.erase(found);
+      requests_.end(deciding_[i]);
     else
       request.machine.assign(drawn_.begin() + static_cast<std::ptrdiff_t>(begin),
                              drawn_.begin() + static_cast<std::ptrdiff_t>(drawn_end_[i]));
@@ -325,24 +348,22 @@ void ProbingAgent::on_asked(int64_t now_us, const EventPtr& event, Effects& effe
   std::vector<int64_t> cancelled;
   std::vector<int32_t> cancelled_probe, cancelled_machine;
   for (size_t i = 0; i < asked.request.size(); ++i) {
-    const auto found = requests_.find(asked.request[i]);
-    if (found == requests_.end() || found->second.tasks.empty()) {
+    Request* const request = requests_.find(asked.request[i]);
+    if (!request || request->left().empty()) {
       tasks[i] = -1;
       ++counts_.empty;
       continue;
     }
-    Request& request = found->second;
-    request.machine.at(static_cast<size_t>(asked.probe[i])) = kEnded;
-    const Waiting task = request.tasks.front();
-    request.tasks.pop_front();
-    ++request.under_way;
-    under_way_[task.task] = {found->first, task};
+    request->machine.at(static_cast<size_t>(asked.probe[i])) = kEnded;
+    const Waiting& task = request->tasks[request->next++];
+    ++request->under_way;
+    under_way_[task.task] = {asked.request[i], task};
     tasks[i] = task.task;
-    if (!settings_.cancels || !request.tasks.empty()) continue;
-    for (size_t probe = 0; probe < request.machine.size(); ++probe) {
-      int32_t& machine = request.machine[probe];
+    if (!settings_.cancels || !request->left().empty()) continue;
+    for (size_t probe = 0; probe < request->machine.size(); ++probe) {
+      int32_t& machine = request->machine[probe];
       if (machine == kEnded) continue;
-      cancelled.push_back(found->first);
+      cancelled.push_back(asked.request[i]);
       cancelled_probe.push_back(static_cast<int32_t>(probe));
       cancelled_machine.push_back(machine);
       machine = kEnded;
@@ -387,13 +408,13 @@ void ProbingAgent::on_reprobe(int64_t now_us, Effects& effects) {
       under_way_.erase(found);
       continue;
     }
-    const auto found = requests_.find(lost.request);
-    if (found == requests_.end() || found->second.tasks.empty()) continue;
-    draw(found->second.like, 1, made.machine);
-    found->second.machine.at(static_cast<size_t>(lost.probe)) = made.machine.back();
+    Request* const request = requests_.find(lost.request);
+    if (!request || request->left().empty()) continue;
+    draw(request->like, 1, made.machine);
+    request->machine.at(static_cast<size_t>(lost.probe)) = made.machine.back();
     made.request.push_back(lost.request);
     made.probe.push_back(lost.probe);
-    made.task.push_back(found->second.like);
+    made.task.push_back(request->like);
   }
   lost_.clear();
   add_requests(unbound);
@@ -417,17 +438,18 @@ void ProbingAgent::on_lengths(int64_t now_us, const EventPtr& event, Effects& ef
     order.resize(end - begin);
     std::iota(order.begin(), order.end(), begin);
     std::ranges::stable_sort(order, {}, [&](size_t i) { return answers.length[i]; });
-    const auto found = requests_.find(answers.request[begin]);
-    if (found == requests_.end()) throw std::invalid_argument("LengthAnswers: no such request");
-    const std::deque<Waiting>& tasks = found->second.tasks;
+    const int64_t number = answers.request[begin];
+    const Request* const request = requests_.find(number);
+    if (!request) throw std::invalid_argument("LengthAnswers: no such request");
+    const std::vector<Waiting>& tasks = request->tasks;
     for (size_t i = 0; i < tasks.size(); ++i) {
-      made.request.push_back(found->first);
+      made.request.push_back(number);
       made.probe.push_back(static_cast<int32_t>(i));
       made.machine.push_back(answers.machine[order[i % order.size()]]);
       made.task.push_back(tasks[i].task);
       under_way_[tasks[i].task] = {kBound, tasks[i]};
     }
-    requests_.erase(found);
+    requests_.end(number);
   }
   send(now_us, true, made, effects);
 }
@@ -440,18 +462,18 @@ void ProbingAgent::on_settled(int64_t now_us, const ClaimsSettled& settled) {
   const size_t count = claims.size();
   check_rows("ClaimsSettled", count, claims.machine, claims.synced_us, result.reason, result.rival,
              result.age_us);
-  std::vector<int32_t> attempts(count, 1);
-  std::vector<int8_t> first(count, 1);
+  attempts_.assign(count, 1);
+  first_.assign(count, 1);
+  rejected_.clear();
+  placed_of_.clear();
   int64_t latest_us = 0;
-  std::vector<std::pair<int64_t, Waiting>> rejected;
-  std::vector<int64_t> placed_of;  // requests
   for (size_t i = 0; i < count; ++i) {
     latest_us = std::max(latest_us, claims.synced_us[i]);
     const auto found = under_way_.find(claims.task[i]);
     if (found == under_way_.end()) continue;  // claimed for the agent before a restart
     UnderWay& of = found->second;
-    attempts[i] = ++of.task.attempts;
-    first[i] = of.task.first;
+    attempts_[i] = ++of.task.attempts;
+    first_[i] = of.task.first;
     const bool placed = is_placed(result.reason[i]);
     if (placed) --queued_;
     if (!placed) ++counts_.returned;
@@ -461,26 +483,25 @@ void ProbingAgent::on_settled(int64_t now_us, const ClaimsSettled& settled) {
     }
     --requests_.at(of.request).under_way;
     if (placed)
-      placed_of.push_back(of.request);
+      placed_of_.push_back(of.request);
     else
-      rejected.emplace_back(of.request, of.task);
+      rejected_.emplace_back(of.request, of.task);
     under_way_.erase(found);
   }
   // In the order that they were given away in.
-  for (auto one = rejected.rbegin(); one != rejected.rend(); ++one)
-    requests_.at(one->first).tasks.push_front(one->second);
-  for (const int64_t request : placed_of) end_if_done(request);
+  for (auto one = rejected_.rbegin(); one != rejected_.rend(); ++one)
+    requests_.at(one->first).put_back(one->second);
+  for (const int64_t request : placed_of_) end_if_done(request);
   parts_.log.commit(now_us,
                     {result.sequence, claims.task.span(), claims.machine.data(),
-                     claims.synced_us.data(), attempts.data(), first.data(), result.reason.data(),
+                     claims.synced_us.data(), attempts_.data(), first_.data(), result.reason.data(),
                      result.rival.data(), result.age_us.data()},
                     {latest_us, 0});
 }
 
 void ProbingAgent::end_if_done(int64_t request) {
-  const auto found = requests_.find(request);
-  if (found != requests_.end() && found->second.tasks.empty() && found->second.under_way == 0)
-    requests_.erase(found);
+  const Request* const found = requests_.find(request);
+  if (found && found->left().empty() && found->under_way == 0) requests_.end(request);
 }
 
 void ProbingAgent::log_sample(int64_t now_us) {

@@ -105,7 +105,7 @@ class ProbingAgent final : public Decider {
   int64_t queued() const { return queued_; }
   int64_t decisions() const { return decisions_; }
   // Requests that have tasks without an outcome, for tests.
-  size_t requests() const { return requests_.size(); }
+  size_t requests() const { return requests_.live(); }
 
  private:
   struct Waiting {
@@ -114,10 +114,40 @@ class ProbingAgent final : public Decider {
     int8_t first;      // whether its next commit is its first
   };
   struct Request {
-    std::deque<Waiting> tasks;     // that have not been given away
+    std::vector<Waiting> tasks;  // those from `next` on have not been given away
+    size_t next = 0;
     std::vector<int32_t> machine;  // of each probe; kEnded if it has asked or ended
     int64_t under_way = 0;         // tasks without an outcome
     int64_t like = 0;              // a task of it
+    bool is_live = true;
+
+    std::span<const Waiting> left() const { return std::span(tasks).subspan(next); }
+    // A task that was given away is the next one again.
+    void put_back(const Waiting& task) { tasks.at(--next) = task; }
+  };
+  // By number, counted from 1; those that have ended are dropped from the front.
+  class Requests {
+   public:
+    size_t live() const { return live_; }
+    // Adds the next one. Returns its number.
+    int64_t add(int64_t like) {
+      list_.emplace_back().like = like;
+      ++live_;
+      return first_ + static_cast<int64_t>(list_.size()) - 1;
+    }
+    // Null if there is none that has not ended.
+    Request* find(int64_t number) {
+      const auto place = static_cast<uint64_t>(number - first_);
+      return place < list_.size() && list_[place].is_live ? &list_[place] : nullptr;
+    }
+    Request& at(int64_t number);
+    // Requires: it has not ended.
+    void end(int64_t number);
+
+   private:
+    std::deque<Request> list_;
+    int64_t first_ = 1;  // the number of list_[0]
+    size_t live_ = 0;
   };
   struct UnderWay {
     int64_t request;  // kBound: it is bound to its machine
@@ -175,8 +205,7 @@ class ProbingAgent final : public Decider {
   int64_t epoch_ = 0;
   int64_t queued_ = 0;
   int64_t decisions_ = 0;
-  int64_t last_request_ = 0;
-  std::unordered_map<int64_t, Request> requests_;
+  Requests requests_;
   std::unordered_map<int64_t, UnderWay> under_way_;  // by task
   std::deque<int64_t> undecided_;                    // requests
   std::vector<int64_t> deciding_;                    // requests of the decision under way
@@ -187,6 +216,11 @@ class ProbingAgent final : public Decider {
   std::vector<size_t> drawn_end_;
   std::vector<LostProbe> lost_;  // to be sent again
   Counts counts_;
+  // Of the claims that are settled.
+  std::vector<int32_t> attempts_;
+  std::vector<int8_t> first_;
+  std::vector<std::pair<int64_t, Waiting>> rejected_;  // with its request
+  std::vector<int64_t> placed_of_;                     // requests
 };
 
 }  // namespace agora

@@ -16,7 +16,7 @@ from shared_state._native import Released
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int32, Int64
-from shared_state.transaction import CommitResult, PartitionDelta, Transaction
+from shared_state.transaction import CommitResult, Holds, PartitionDelta, Transaction
 
 __all__ = ["MAX_CAPACITY", "MAX_DIMENSIONS", "MAX_OVERCOMMIT_PERMILLE", "Cell", "Released"]
 
@@ -33,10 +33,14 @@ _CHECKPOINT_HEAD = struct.Struct(f"<{len(_CHECKPOINT_MAGIC)}sI{_DIGEST_BYTES}s")
 class Cell:
     """The master state, columnar in C++ (native/cell.hpp states its invariants). Not thread-safe.
 
-    used: int64[M, R], seqnum: uint32[M], up: bool[M], versions: int64[P] are read-only views of the
-    live state. Of one resource whose limits are at most 126 the cell keeps a byte per machine until
-    somebody reads `used`; from then on it keeps that column. A call that raises has changed
-    nothing. ValueError names the argument and row that is wrong.
+    seqnum: uint32[M], up: bool[M], versions: int64[P] are read-only views of the live state, and so
+    is used: int64[M, R] while nothing is held. Of one resource whose limits are at most 126 the
+    cell keeps a byte per machine until somebody reads `used`; from then on it keeps that column. A
+    call that raises has changed nothing. ValueError names the argument and row that is wrong.
+
+    Room can be held for offers (two-level scheduling: Hindman et al., "Mesos", NSDI 2011). Nobody
+    takes it until the hold ends. used + held <= limit on every machine and in every dimension, but
+    for machines that an initial state has filled above their limit.
     """
 
     def __init__(
@@ -75,9 +79,18 @@ class Cell:
 
     @property
     def used(self) -> Int64:
-        """int64[M, R], what is in use of each machine: it changes with the cell."""
+        """int64[M, R], what the tasks that run use of each machine.
+
+        While nothing is held it changes with the cell; otherwise it is a copy.
+        """
         used: Int64 = self._native.used
         return used
+
+    @property
+    def held(self) -> Int64:
+        """int64[M, R], what is held of each machine for offers, as it stands."""
+        held: Int64 = self._native.held
+        return held
 
     @property
     def machines_up(self) -> int:
@@ -91,8 +104,11 @@ class Cell:
         native/commit.cpp states the order, and what becomes of groups and victims. A claim is
         judged, in this order, MACHINE_DOWN, DUPLICATE (its task is placed, or was released: it has
         run), STALE (under SEQUENCE_NUMBER: the machine's number differs from what it was before
-        this transaction), FULL or EVICTED (it does not fit, and a victim named on its machine is
-        gone or may not be ended). In a gang group that fails, the claims that fitted are GANG.
+        this transaction; or the transaction names holds and none of them was left there), HELD (it
+        does not fit, and would if nothing were held), FULL or EVICTED (it does not fit, and a
+        victim named on its machine is gone or may not be ended). In a gang group that fails, the
+        claims that fitted are GANG. The holds that the transaction names end, whatever becomes of
+        its claims.
         """
         result: CommitResult = self._native.commit(transaction, now_us)
         return result
@@ -126,10 +142,43 @@ class Cell:
     def set_machines(self, machine: Int32, up: NDArray[np.bool_], now_us: int) -> Released:
         """Take machines (int32[n]) down or up (bool[n]), in order; no-ops are allowed.
 
-        Returns: What ran on those that went down.
+        Returns: What ran on those that went down. The holds there end.
         """
         lost: Released = self._native.set_machines(machine, up)
         return lost
+
+    def hold(self, holder: Int32, machine: Int32, amount: Int64, now_us: int) -> Int64:
+        """Hold room for offers, one after the other.
+
+        Args:
+            holder: int32[k], the schedulers it is held for.
+            machine: int32[k].
+            amount: int64[k, R].
+            now_us: The cell's time.
+
+        Returns: int64[k], the ids of the holds, none of which was given before; -1 where the amount
+            does not fit what is neither used nor held, or the machine is down.
+        """
+        hold: Int64 = self._native.hold(holder, machine, amount)
+        return hold
+
+    def end_holds(self, hold: Int64, now_us: int) -> Holds:
+        """End holds (int64[k], ids); those that have ended, or never were, are skipped.
+
+        Returns: Those that ended, in order.
+        """
+        ended: Holds = self._native.end_holds(hold)
+        return ended
+
+    def ended_holds(self) -> Holds:
+        """The holds that the last commit or change of machines ended."""
+        ended: Holds = self._native.ended_holds()
+        return ended
+
+    def holds(self) -> Holds:
+        """The holds that have not ended, by id."""
+        holds: Holds = self._native.holds()
+        return holds
 
     def allocations(self, owner: int | None = None) -> Released:
         """The live allocations of one owner, or of all, in the order of their slots."""

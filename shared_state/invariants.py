@@ -2,7 +2,8 @@
 numpy.
 
 It shares no code with the cell: it believes only the events. What it checks: no machine filled
-above its limit by a claim, no allocation or task placed twice, no task lost, versions that move by
+above its limit by a claim or a hold, no allocation or task placed twice, no task lost, no hold that
+ends twice, versions that move by
 one and only where something changed, views never newer than the cell and deltas that hold exactly
 what changed, rejections that are true, no eviction that the cell's policy forbids, and
 groups that stand or fall together.
@@ -24,6 +25,7 @@ from shared_state.transaction import (
     CommitMode,
     CommitResult,
     ConflictCheck,
+    Holds,
     PartitionDelta,
     Reason,
     Transaction,
@@ -93,6 +95,10 @@ class CellAudit:
         self._priority = priority  # by task; None: schedulers evict their own tasks only
         self._partition = partitioning.of_each()
         self._used = np.zeros_like(spec.capacity)
+        self._held = np.zeros_like(spec.capacity)
+        # Holds that have not ended: id -> holder, machine, amount. They ascend by id.
+        self._holds: dict[int, tuple[int, int, Int64]] = {}
+        self._holds_begun = 0
         self._up = np.ones(spec.machines, np.bool_)
         self._seqnum = np.zeros(spec.machines, np.uint32)
         self._claimant = np.full(spec.machines, NO_RIVAL, np.int32)  # who claimed a machine last
@@ -165,8 +171,10 @@ class CellAudit:
         claimant = self._claimant[t.machine]
         rival = np.where(claimant != t.scheduler, claimant, self._previous_claimant[t.machine])
         waiting_before = self._state.covering(t.task)[t.task] == WAITING
+        rests, freed = self._end_named_holds(t)
+        used_before = self._used[t.machine]
         self._end_victims(t, result.evicted)
-        self._check_reasons(t, result, seen_before, rival, waiting_before)
+        self._check_reasons(t, result, seen_before, rival, waiting_before, rests)
 
         machine = t.machine[accepted]
         self._require(self._up[machine], "machine {} is down and took a claim", machine)
@@ -175,18 +183,24 @@ class CellAudit:
         self._place(
             t.task[accepted], machine, t.request[accepted], owner, result.allocation[accepted]
         )
-        over = self._used[machine] > self._limit[machine]
-        over = (over & (t.request[accepted] > 0)).any(axis=1)
-        self._require(~over, "machine {} is filled above its limit by a claim", machine)
-        self._move_versions(np.concatenate([machine, ended]))
+        self._require_room(machine, t.request[accepted], "a claim")
+        self._move_versions(np.concatenate([machine, ended, freed]))
         self._require(
             result.version == self._versions[self._partition[t.machine]],
             "claim {} has a wrong version",
         )
         if t.commit_mode == CommitMode.INCREMENTAL and (t.evict is None or len(t.evict) == 0):
-            full = result.reason == Reason.FULL
-            fit = fits(t.request, self._limit[t.machine] - self._used[t.machine])
-            self._require(~(full & fit), "claim {} fits and was rejected as full")
+            full, held = result.reason == Reason.FULL, result.reason == Reason.HELD
+            unused = self._limit[t.machine] - self._used[t.machine]
+            self._require(
+                ~(full & fits(t.request, unused)), "claim {} fits and was rejected as full"
+            )
+            fit = fits(t.request, unused - self._held[t.machine])
+            self._require(~(held & fit), "claim {} fits and was rejected as held")
+            fitted = fits(t.request, self._limit[t.machine] - used_before)
+            self._require(
+                ~held | fitted, "claim {} was rejected as held, and no room would do if it were not"
+            )
         self._counts["claims"] += k
         self._counts["accepted"] += len(machine)
 
@@ -198,6 +212,51 @@ class CellAudit:
         self._move_versions(released.machine)
         self._require_versions(released)
         self._counts["finished"] += len(released)
+
+    def held(self, holds: Holds, now_us: int) -> None:
+        """Cell.hold and its answer, in one."""
+        self._begin(f"{len(holds)} holds", now_us)
+        for hold, holder, machine, amount in zip(
+            holds.hold.tolist(),
+            holds.holder.tolist(),
+            holds.machine.tolist(),
+            holds.amount,
+            strict=True,
+        ):
+            free = self._limit[machine] - self._used[machine] - self._held[machine]
+            may = bool(self._up[machine]) and bool(fits(amount[None], free[None])[0])
+            if (hold >= 0) != may:
+                self._fail(
+                    f"machine {machine} has {free.tolist()} free, "
+                    f"and holding {amount.tolist()} was answered {hold}"
+                )
+            if hold < 0:
+                continue
+            if hold < self._holds_begun:
+                self._fail(f"hold {hold} is given a second time")
+            self._holds_begun = hold + 1
+            self._holds[hold] = holder, machine, amount.copy()
+            self._held[machine] += amount
+        machine = holds.machine[holds.hold >= 0]
+        self._require_room(machine, holds.amount[holds.hold >= 0], "a hold")
+        self._move_versions(machine)
+
+    def holds_ended(self, ended: Holds, now_us: int) -> None:
+        """The answer of Cell.end_holds."""
+        self._begin(f"end of {len(ended)} holds", now_us)
+        for hold, holder, machine, amount in zip(
+            ended.hold.tolist(),
+            ended.holder.tolist(),
+            ended.machine.tolist(),
+            ended.amount.tolist(),
+            strict=True,
+        ):
+            if hold not in self._holds:
+                self._fail(f"hold {hold} ended and had ended before, or never was")
+            of = self._end_hold(hold)
+            if (of[0], of[1], of[2].tolist()) != (holder, machine, amount):
+                self._fail(f"hold {hold} ended with another holder, machine or amount")
+        self._move_versions(ended.machine)
 
     def machines(self, machine: Int32, up: NDArray[np.bool_], lost: Released, now_us: int) -> None:
         """Cell.set_machines and its answer."""
@@ -212,6 +271,8 @@ class CellAudit:
                     downed.add(row)
             before[row] = now_up
         self._up = before
+        for hold in [hold for hold, of in self._holds.items() if of[1] in downed]:
+            self._end_hold(hold)
         running = np.flatnonzero(self._state.values == RUNNING)
         expected = running[np.isin(self._machine.values[running], list(downed))]
         if not np.array_equal(np.sort(lost.task), expected):
@@ -242,7 +303,7 @@ class CellAudit:
             self._fail("the delta's rows are not those that changed")
         at = changed + rows.start
         self._require(
-            (delta.used == self._used[at]).all(axis=1),
+            (delta.used == self._used[at] + self._held[at]).all(axis=1),
             "the delta shows another use of machine {}",
             at,
         )
@@ -283,6 +344,9 @@ class CellAudit:
         self._require(
             (cell.used == self._used).all(axis=1), "the cell has another use of machine {}"
         )
+        self._require(
+            (cell.held == self._held).all(axis=1), "the cell holds another amount of machine {}"
+        )
         self._require(cell.up == self._up, "the cell has machine {} up or down, and it is not")
         self._require(
             cell.seqnum == self._seqnum, "the cell has another sequence number of machine {}"
@@ -294,6 +358,8 @@ class CellAudit:
             np.sort(cell.allocations().task), np.flatnonzero(self._state.values == RUNNING)
         ):
             self._fail("the cell runs other tasks")
+        if cell.holds().hold.tolist() != list(self._holds):
+            self._fail("the cell has other holds")
 
     def finish(self, waiting: Int64 | None = None) -> AuditCounts:
         """Check that no task is missing or held twice at the end.
@@ -351,6 +417,7 @@ class CellAudit:
         seen_before: NDArray[np.uint32],
         rival: Int32,
         waiting_before: NDArray[np.bool_],
+        rests: NDArray[np.bool_],
     ) -> None:
         reason = result.reason
         self._require(
@@ -364,20 +431,21 @@ class CellAudit:
                 (reason != Reason.DUPLICATE) | placed,
                 "claim {} was rejected as duplicate, its task waits",
             )
+        moved = np.zeros(len(reason), np.bool_)
         if t.conflict_check == ConflictCheck.SEQUENCE_NUMBER and t.seqnum is not None:
-            moved = t.seqnum != seen_before
-            self._require(
-                (reason != Reason.STALE) | moved,
-                "claim {} was rejected as stale, its machine has not changed",
-            )
-            self._require(
-                (reason != Reason.ACCEPTED) | ~moved,
-                "claim {} was accepted on a machine that has changed",
-            )
-        else:
-            self._require(
-                reason != Reason.STALE, "claim {} was rejected as stale without the check"
-            )
+            moved[:] = t.seqnum != seen_before
+        self._require(
+            (reason != Reason.STALE) | moved | ~rests,
+            "claim {} was rejected as stale, its machine has not changed",
+        )
+        self._require(
+            (reason != Reason.ACCEPTED) | ~moved,
+            "claim {} was accepted on a machine that has changed",
+        )
+        self._require(
+            (reason != Reason.ACCEPTED) | rests,
+            "claim {} was accepted without the hold it rests on",
+        )
         if t.commit_mode == CommitMode.INCREMENTAL:
             self._require(reason != Reason.GANG, "claim {} was rejected for its gang without gangs")
         if t.evict is None:
@@ -385,11 +453,43 @@ class CellAudit:
                 reason != Reason.EVICTED, "claim {} was rejected for a victim, and there is none"
             )
         explained = (reason == Reason.STALE) | (reason == Reason.FULL)
-        self._require(
-            result.rival == np.where(explained, rival, NO_RIVAL), "claim {} names a wrong rival"
-        )
+        expected = np.where(explained, rival, NO_RIVAL)
+        for row in np.flatnonzero(reason == Reason.HELD).tolist():
+            others = [
+                holder
+                for holder, machine, _ in self._holds.values()
+                if machine == t.machine[row] and holder != t.scheduler
+            ]
+            expected[row] = others[-1] if others else NO_RIVAL
+        self._require(result.rival == expected, "claim {} names a wrong rival")
 
     # --- what follows from an event ---------------------------------------------------------------
+
+    def _end_named_holds(self, t: Transaction) -> tuple[NDArray[np.bool_], Int32]:
+        """End the transaction's holds. Return which of its claims may rest on them (bool[k], all if
+        it names none), and their machines."""
+        freed: set[int] = set()
+        if t.holds is None or len(t.holds) == 0:
+            return np.ones(len(t.task), np.bool_), np.zeros(0, np.int32)
+        for hold in t.holds.tolist():
+            of = self._holds.get(hold)
+            if of is not None and of[0] == t.scheduler:
+                self._end_hold(hold)
+                freed.add(of[1])
+        machines = np.array(sorted(freed), np.int32)
+        return np.isin(t.machine, machines), machines
+
+    def _end_hold(self, hold: int) -> tuple[int, int, Int64]:
+        of = self._holds.pop(hold)
+        self._held[of[1]] -= of[2]
+        return of
+
+    def _require_room(self, machine: Int32, amount: Int64, by: str) -> None:
+        """Fail if amounts (int64[n, R]) that were just taken of machines fill these above their
+        limit."""
+        taken: Int64 = self._used[machine] + self._held[machine]
+        over = np.any((taken > self._limit[machine]) & (amount > 0), axis=1)
+        self._require(~over, f"machine {{}} is filled above its limit by {by}", machine)
 
     def _end_victims(self, t: Transaction, evicted: Int64) -> None:
         """Victims of a commit: named by it, running, its scheduler's own or permitted. Their

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shared_state import _native
 from shared_state.cell import Cell, Released
 from shared_state.tasks import Int32, Int64
-from shared_state.transaction import CommitResult, PartitionDelta, Transaction
+from shared_state.transaction import CommitResult, Holds, PartitionDelta, Transaction
 
 
 class CellObserver:
@@ -24,8 +24,8 @@ class CellObserver:
         """Called once, with the cell that is observed from now on."""
 
     def before_change(self, cell: Cell, now_us: int) -> None:
-        """Called before every commit, release, load and change of machines (loads are at time 0),
-        and before the more specific method."""
+        """Called before every commit, release, load, hold, end of holds and change of machines
+        (loads are at time 0), and before the more specific method."""
 
     def before_commit(self, cell: Cell, transaction: Transaction, now_us: int) -> None:
         """Called before a transaction is decided."""
@@ -48,6 +48,13 @@ class CellObserver:
         allocation: Int64,
     ) -> None:
         """Called when an initial state is placed."""
+
+    def on_hold(self, cell: Cell, holds: Holds, now_us: int) -> None:
+        """Called when room was held, or refused (with the id -1)."""
+
+    def on_holds_ended(self, cell: Cell, ended: Holds, now_us: int) -> None:
+        """Called when holds are ended, but not for those that a transaction or a lost machine
+        ends."""
 
     def on_machines(
         self, cell: Cell, machine: Int32, up: NDArray[Any], lost: Released, now_us: int
@@ -100,6 +107,12 @@ class NativeObserver(CellObserver):
     ) -> None:
         self.native.on_load(task, machine, request, owner, allocation)
 
+    def on_hold(self, cell: Cell, holds: Holds, now_us: int) -> None:
+        self.native.on_hold(holds, now_us)
+
+    def on_holds_ended(self, cell: Cell, ended: Holds, now_us: int) -> None:
+        self.native.on_holds_ended(ended, now_us)
+
     def on_machines(
         self, cell: Cell, machine: Int32, up: NDArray[Any], lost: Released, now_us: int
     ) -> None:
@@ -149,6 +162,14 @@ class CellObservers(CellObserver):
         for one in self.observers:
             one.on_load(cell, task, machine, request, owner, allocation)
 
+    def on_hold(self, cell: Cell, holds: Holds, now_us: int) -> None:
+        for one in self.observers:
+            one.on_hold(cell, holds, now_us)
+
+    def on_holds_ended(self, cell: Cell, ended: Holds, now_us: int) -> None:
+        for one in self.observers:
+            one.on_holds_ended(cell, ended, now_us)
+
     def on_machines(
         self, cell: Cell, machine: Int32, up: NDArray[Any], lost: Released, now_us: int
     ) -> None:
@@ -186,6 +207,18 @@ class ObservedCell(Cell):
         allocation = super().load(task, machine, request, owner)
         self.observer.on_load(self, task, machine, request, owner, allocation)
         return allocation
+
+    def hold(self, holder: Int32, machine: Int32, amount: Int64, now_us: int) -> Int64:
+        self.observer.before_change(self, now_us)
+        hold = super().hold(holder, machine, amount, now_us)
+        self.observer.on_hold(self, Holds(hold, holder, machine, amount), now_us)
+        return hold
+
+    def end_holds(self, hold: Int64, now_us: int) -> Holds:
+        self.observer.before_change(self, now_us)
+        ended = super().end_holds(hold, now_us)
+        self.observer.on_holds_ended(self, ended, now_us)
+        return ended
 
     def set_machines(self, machine: Int32, up: NDArray[Any], now_us: int) -> Released:
         self.observer.before_change(self, now_us)

@@ -10,7 +10,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from shared_state._native import CommitResult, PartitionDelta, Transaction
+from shared_state._native import CommitResult, Holds, PartitionDelta, Transaction
 
 __all__ = [
     "CONFLICTS",
@@ -20,6 +20,7 @@ __all__ = [
     "CommitResult",
     "ConflictCheck",
     "EvictionPolicy",
+    "Holds",
     "PartitionDelta",
     "Reason",
     "Transaction",
@@ -64,19 +65,22 @@ class EvictionPolicy(IntEnum):
 class Reason(IntEnum):
     """Why a claim was rejected.
 
-    Conflicts are STALE, FULL and EVICTED; the others are counted apart.
+    Conflicts are STALE, FULL, EVICTED and HELD; the others are counted apart.
     """
 
     ACCEPTED = 0
-    STALE = 1  # the machine's sequence number moved since the view was synced
+    # the machine's sequence number moved since the view was synced, or the transaction names holds
+    # and none of them was left on the machine
+    STALE = 1
     FULL = 2  # the request does not fit what is free
     MACHINE_DOWN = 3
     EVICTED = 4  # does not fit, and a victim named on its machine is gone or may not be ended
     GANG = 5  # fitted, but another claim of its gang did not
     DUPLICATE = 6  # the task is placed already, or has run to its end
+    HELD = 7  # does not fit, but would if nothing were held for offers
 
 
-CONFLICTS = (int(Reason.STALE), int(Reason.FULL), int(Reason.EVICTED))
+CONFLICTS = (int(Reason.STALE), int(Reason.FULL), int(Reason.EVICTED), int(Reason.HELD))
 _IS_CONFLICT = np.isin(np.arange(len(Reason)), CONFLICTS)
 
 

@@ -145,7 +145,9 @@ SCHEMAS: Tables = {
             "claims": _claims("claims of the transaction"),
             "accepted": _claims("accepted"),
             "stale": _claims("rejected: the machine had changed since the state planned on"),
-            "full": _claims("rejected: the request no longer fitted"),
+            "full": _claims(
+                "rejected: the request no longer fitted, also where room was held for an offer"
+            ),
             "machine_down": _claims("rejected: the machine was down"),
             "evicted": _claims("rejected: a victim to evict was gone or another scheduler's"),
             "gang": _claims("rejected: fitted, but another claim of the gang did not"),
@@ -168,7 +170,9 @@ SCHEMAS: Tables = {
             "tasks": Column("int64", "tasks", "tasks of the job that were decided on"),
             "claims": Column("int64", "claims", "claims for them"),
             "placed": Column("int64", "tasks", "those of them committed for the first time"),
-            "conflicts": Column("int64", "claims", "claims rejected as stale, full or evicted"),
+            "conflicts": Column(
+                "int64", "claims", "claims rejected as stale, full, evicted or held"
+            ),
         },
     ),
     "rejections": TableSchema(
@@ -182,8 +186,9 @@ SCHEMAS: Tables = {
             "rival": Column(
                 "int32",
                 "id",
-                "the other scheduler that last claimed the machine (reasons stale and full)",
-                {NO_RIVAL: "nobody else (stale, full), or not known (other reasons)"},
+                "the other scheduler that last claimed the machine (reasons stale and full), "
+                "or for which room was last held there (reason held)",
+                {NO_RIVAL: "nobody else (stale, full, held), or not known (other reasons)"},
             ),
             "age_us": Column(
                 "int64", "us", "age of the state the claim was planned on, at its rejection"

@@ -38,7 +38,7 @@ from shared_state.cell import Cell, Released
 from shared_state.invariants import AuditCounts, CellAudit, InvariantViolation
 from shared_state.observed_cell import CellObserver, CellObservers, ObservedCell
 from shared_state.tasks import CellSpec, Int32, Int64, TaskBatch
-from shared_state.transaction import CommitResult, PartitionDelta, Reason, Transaction
+from shared_state.transaction import CommitResult, Holds, PartitionDelta, Reason, Transaction
 
 _ACCEPTED = int(Reason.ACCEPTED)
 _ALL_GROUPS = ("all quota groups",)
@@ -374,6 +374,12 @@ class CellAuditor(CellObserver):
         allocation: Int64,
     ) -> None:
         self._audit.loaded(task, machine, request, owner, allocation)
+
+    def on_hold(self, cell: Cell, holds: Holds, now_us: int) -> None:
+        self._audit.held(holds, now_us)
+
+    def on_holds_ended(self, cell: Cell, ended: Holds, now_us: int) -> None:
+        self._audit.holds_ended(ended, now_us)
 
     def on_machines(
         self, cell: Cell, machine: Int32, up: NDArray[Any], lost: Released, now_us: int

@@ -5,6 +5,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "bound_fields.hpp"
@@ -53,6 +54,7 @@ using agora::Cell;
 using agora::CellObserver;
 using agora::Column;
 using agora::CommitResult;
+using agora::Holds;
 using agora::length_of;
 using agora::PartitionDelta;
 using agora::Released;
@@ -79,7 +81,10 @@ Attributes:
     evict: int64[e], allocations that end first so that the claims fit: this scheduler's own, or
         others' where the cell permits it (native/commit.cpp); None for no eviction. One ends
         only if a claim that relies on it is accepted: the claim that places its task anew, or
-        else any claim on its machine. If there is none, an own one ends.)";
+        else any claim on its machine. If there is none, an own one ends.
+    holds: int64[h], this scheduler's holds that end before the claims are judged, whatever becomes
+        of these; others are skipped. If it names any, a claim on a machine on which none of them
+        was left is STALE. None: the claims rest on no holds.)";
 
 constexpr const char* kCommitResult = R"(The answer to a Transaction of k claims.
 
@@ -90,7 +95,8 @@ Attributes:
     reason: int8[k], a Reason; 0 is accepted.
     allocation: int64[k], NO_ALLOCATION where rejected.
     rival: int32[k], the other scheduler that last claimed the machine, where rejected as stale
-        or full; NO_RIVAL where nobody else did, and for other outcomes.
+        or full, or for which room was last held there, where rejected as held; NO_RIVAL where
+        there is none, and for other outcomes.
     age_us: int64[k], the cell's time minus that of the state the claim was planned on.
     version: int64[k], of the claim's partition after this commit: a view synced to it, or
         later, has seen the outcome.
@@ -105,7 +111,7 @@ Attributes:
     to_version: The partition's version.
     at_us: The cell's time when it was taken.
     row: uint16[k] or uint32[k], offsets within the partition, ascending.
-    used: [k, R], of the narrowest signed dtype that holds it.
+    used: [k, R], what is in use or held, of the narrowest signed dtype that holds it.
     up: bool[k].
     seqnum: uint32[k], or None for schedulers that do not check it.)";
 
@@ -119,6 +125,15 @@ Attributes:
     request: int64[n, R].
     version: int64[n], of the machine's partition after the call: a view synced to it, or later,
         has seen them end.)";
+
+constexpr const char* kHolds =
+    R"(Room held for offers, columnar, n holds: ended ones, or as they stand.
+
+Attributes:
+    hold: int64[n], ids, which ascend over time; -1 where a hold was refused.
+    holder: int32[n], the scheduler.
+    machine: int32[n].
+    amount: int64[n, R].)";
 
 }  // namespace
 
@@ -148,6 +163,10 @@ void bind_transaction(nb::module_& module) {
                                 nb::type_slots(agora::field_slots<Released>()));
   agora::bind_fields<Released>(released);
   released.def("__len__", &Released::size);
+
+  nb::class_<Holds> holds(module, "Holds", kHolds, nb::type_slots(agora::field_slots<Holds>()));
+  agora::bind_fields<Holds>(holds);
+  holds.def("__len__", &Holds::size);
 }
 
 namespace {
@@ -189,6 +208,34 @@ Released describe(const Cell& cell, nb::handle allocation) {
   return agora::describe(cell, column<int64_t>(allocation, "allocation"));
 }
 
+nb::object hold(Cell& cell, nb::handle holder, nb::handle machine, nb::handle amount) {
+  return agora::array_of(agora::hold(cell, column<int32_t>(holder, "hold.holder"),
+                                     column<int32_t>(machine, "hold.machine"),
+                                     table(amount, "hold.amount")));
+}
+
+Holds end_holds(Cell& cell, nb::handle hold) {
+  return agora::end_holds(cell, column<int64_t>(hold, "hold"));
+}
+
+// What is used: the cell's memory, or a copy while something is held.
+nb::object used(nb::handle_t<Cell> self) {
+  auto& cell = nb::cast<Cell&>(self);
+  const size_t rows = cell.machines(), width = cell.dimensions();
+  if (cell.holds().empty()) return view_of(self, cell.taken().data(), rows, width, width);
+  auto [table, amounts] = SharedTable<int64_t>::make(rows, width);
+  for (size_t at = 0; at < rows * width; ++at) amounts[at] = cell.taken()[at] - cell.held()[at];
+  return agora::array_of(table);
+}
+
+// [M, R]
+nb::object held(const Cell& cell) {
+  auto [table, amounts] = SharedTable<int64_t>::make(cell.machines(), cell.dimensions());
+  std::fill_n(amounts, table.count(), 0);
+  std::copy(cell.held().begin(), cell.held().end(), amounts);
+  return agora::array_of(table);
+}
+
 nb::bytes checkpoint(Cell& cell) {
   std::string bytes;
   {
@@ -227,6 +274,10 @@ void bind_cell(nb::module_& module) {
       .def("release", &release, nb::arg(), nb::arg().none())
       .def("load", &load)
       .def("set_machines", &set_machines)
+      .def("hold", &hold)
+      .def("end_holds", &end_holds)
+      .def("ended_holds", &agora::ended_holds)
+      .def("holds", &agora::holds)
       .def("allocations", &agora::allocations)
       .def("describe", &describe)
       .def("delta_since", &agora::delta_since)
@@ -234,12 +285,8 @@ void bind_cell(nb::module_& module) {
       .def("restore", &restore)
       .def_prop_ro("live", &Cell::live)
       .def_prop_ro("machines_up", &Cell::machines_up)
-      .def_prop_ro("used",
-                   [](nb::handle_t<Cell> self) {
-                     auto& cell = nb::cast<Cell&>(self);
-                     return view_of(self, cell.used().data(), cell.machines(), cell.dimensions(),
-                                    cell.dimensions());
-                   })
+      .def_prop_ro("used", &used)
+      .def_prop_ro("held", &held)
       .def_prop_ro("seqnum",
                    [](nb::handle_t<Cell> self) {
                      const auto& cell = nb::cast<const Cell&>(self);
@@ -298,6 +345,8 @@ void bind_observed_cell(nb::module_& module) {
       .def("on_release", &CellObserver::on_release, nb::arg("released"), nb::arg("now_us"))
       .def("on_load", &on_load, nb::arg("task"), nb::arg("machine"), nb::arg("request"),
            nb::arg("owner"), nb::arg("allocation"))
+      .def("on_hold", &CellObserver::on_hold, nb::arg("holds"), nb::arg("now_us"))
+      .def("on_holds_ended", &CellObserver::on_holds_ended, nb::arg("ended"), nb::arg("now_us"))
       .def(
           "on_machines",
           [](CellObserver& self, nb::handle machine, nb::handle up, const Released& lost,

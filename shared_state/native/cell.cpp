@@ -16,7 +16,7 @@ namespace {
 
 bool fit_in_bytes(std::span<const int64_t> limit) {
   return std::all_of(limit.begin(), limit.end(),
-                     [](int64_t l) { return l <= UsedAmounts::kHighestNarrow; });
+                     [](int64_t l) { return l <= TakenAmounts::kHighestNarrow; });
 }
 
 bool all_alike(std::span<const int64_t> limit, size_t dimensions) {
@@ -56,6 +56,43 @@ bool AllocationSlab::settle() {
   return true;
 }
 
+std::vector<Hold> HoldTable::of_machine(int32_t machine) const {
+  std::vector<Hold> found;
+  for (auto at = by_machine_.lower_bound({machine, 0});
+       at != by_machine_.end() && at->first == machine; ++at)
+    found.push_back(by_id_.at(at->second));
+  return found;
+}
+
+int32_t HoldTable::rival_of(int32_t machine, int32_t scheduler) const {
+  int32_t rival = -1;
+  for (const Hold& hold : of_machine(machine))
+    if (hold.holder != scheduler) rival = hold.holder;
+  return rival;
+}
+
+int64_t HoldTable::sum_of_first() const {
+  int64_t sum = 0;
+  for (const auto& [id, hold] : by_id_) sum += hold.amount[0];
+  return sum;
+}
+
+int64_t HoldTable::begin(int32_t holder, int32_t machine, const int64_t* amount) {
+  Hold hold{begun_, holder, machine, {}};
+  std::copy_n(amount, dimensions_, hold.amount.begin());
+  by_machine_.emplace(machine, begun_);
+  by_id_.emplace(begun_, hold);
+  return begun_++;
+}
+
+Hold HoldTable::end(int64_t id) {
+  const auto at = by_id_.find(id);
+  const Hold hold = at->second;
+  by_machine_.erase({hold.machine, id});
+  by_id_.erase(at);
+  return hold;
+}
+
 Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
            std::span<const int64_t> offsets, std::span<const int32_t> priority)
     : dimensions_(dimensions),
@@ -63,9 +100,10 @@ Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
       limit_stride_(all_alike(limit, dimensions) ? 0 : dimensions),
       offsets_(offsets.begin(), offsets.end()),
       priority_(priority.begin(), priority.end()),
-      used_(limit.size(), dimensions == 1 && fit_in_bytes(limit)),
+      taken_(limit.size(), dimensions == 1 && fit_in_bytes(limit)),
       changed_(machines),
-      slab_(dimensions) {
+      slab_(dimensions),
+      holds_(dimensions) {
   if (dimensions < 1 || dimensions > kMaxDimensions)
     throw std::invalid_argument("dimensions: expected 1 to 8");
   if (machines < 1 || machines > 0x7fffffff)
@@ -111,7 +149,7 @@ void Cell::make_room_for_task(int64_t task) {
 void Cell::end_slot(uint32_t slot) {
   const auto row = static_cast<size_t>(slab_[slot].machine);
   const int64_t* request = slab_.request(slot);
-  for (size_t r = 0; r < dimensions_; ++r) used_.add(row * dimensions_ + r, -request[r]);
+  for (size_t r = 0; r < dimensions_; ++r) taken_.add(row * dimensions_ + r, -request[r]);
   touch(row);
   slab_.end(slot);
 }
@@ -175,7 +213,7 @@ void Cell::load(size_t count, const int64_t* task, const int32_t* machine, const
   for (size_t i = 0; i < count; ++i) {
     const auto row = static_cast<size_t>(machine[i]);
     for (size_t r = 0; r < dimensions_; ++r)
-      used_.add(row * dimensions_ + r, request[i * dimensions_ + r]);
+      taken_.add(row * dimensions_ + r, request[i * dimensions_ + r]);
     set_placed(task[i]);
     rows_[row].claimed_by(owner[i]);
     ++rows_[row].seqnum;
@@ -192,6 +230,7 @@ size_t Cell::set_machines(size_t count, const int32_t* machine, const bool* up,
   }
   std::vector<bool> downed(machines());
   begin_change();
+  ended_holds_.clear();
   bool any_downed = false;
   for (size_t i = 0; i < count; ++i) {
     const auto row = static_cast<size_t>(machine[i]);
@@ -199,7 +238,9 @@ size_t Cell::set_machines(size_t count, const int32_t* machine, const bool* up,
     rows_[row].set_up(up[i]);
     up[i] ? --down_ : ++down_;
     touch(row);
-    if (!up[i]) any_downed = downed[row] = true;
+    if (up[i]) continue;
+    any_downed = downed[row] = true;
+    for (const Hold& hold : holds_.of_machine(machine[i])) end_hold(hold.id, ended_holds_);
   }
   size_t lost = 0;
   for (uint32_t slot = 0; any_downed && slot < slab_.slots(); ++slot) {
@@ -295,7 +336,7 @@ std::shared_ptr<const PartitionSnapshot> Cell::snapshot(size_t partition) {
   version = kNone;  // of no version, should what follows throw
   const auto first = static_cast<size_t>(offsets_[partition]),
              end = static_cast<size_t>(offsets_[partition + 1]);
-  state->used.assign(used_.narrow() + first, used_.narrow() + end);
+  state->used.assign(taken_.narrow() + first, taken_.narrow() + end);
   state->down.clear();
   if (down_ > 0) state->down.resize((end - first + 63) / 64);
   for (size_t row = first; row < end && down_ > 0; ++row)
@@ -323,10 +364,10 @@ DeltaScan Cell::scan(size_t partition, int64_t from) {
     }
   }
   int64_t largest = INT8_MAX;
-  if (!used_.is_narrow()) {
+  if (!taken_.is_narrow()) {
     for (size_t i = 0; i < count; ++i) {
       const int64_t* used =
-          used_.wide().data() + static_cast<size_t>(first + scanned_[i]) * dimensions_;
+          taken_.wide().data() + static_cast<size_t>(first + scanned_[i]) * dimensions_;
       for (size_t r = 0; r < dimensions_; ++r) largest = std::max(largest, used[r]);
     }
   }
@@ -340,14 +381,14 @@ void Cell::write_rows(const DeltaScan& scan, Row* row) const {
 
 template <class Used>
 void Cell::write_used(const DeltaScan& scan, Used* used) const {
-  if (used_.is_narrow()) {
-    const int8_t* from = used_.narrow() + scan.first_row;
+  if (taken_.is_narrow()) {
+    const int8_t* from = taken_.narrow() + scan.first_row;
     for (size_t i = 0; i < scan.count; ++i) used[i] = from[scanned_[i]];
     return;
   }
   for (size_t i = 0; i < scan.count; ++i) {
     const int64_t* from =
-        used_.wide().data() + static_cast<size_t>(scan.first_row + scanned_[i]) * dimensions_;
+        taken_.wide().data() + static_cast<size_t>(scan.first_row + scanned_[i]) * dimensions_;
     for (size_t r = 0; r < dimensions_; ++r) *used++ = static_cast<Used>(from[r]);
   }
 }
@@ -412,25 +453,61 @@ struct Reader {
 
 }  // namespace
 
-void Cell::take_columns(const std::vector<int64_t>& used, const std::vector<int64_t>& changed) {
-  if (used.size() != used_.size() || changed.size() != changed_.size())
+template <class Archive>
+void HoldTable::archive(Archive& archive) {
+  if constexpr (Archive::kReads) {
+    *this = HoldTable(dimensions_);
+    if (archive.bytes.empty()) return;
+  } else {
+    if (begun_ == 0) return;
+  }
+  std::vector<int64_t> begun{begun_}, id, amount;
+  std::vector<int32_t> holder, machine;
+  for (const auto& [at, hold] : by_id_) {
+    id.push_back(at);
+    holder.push_back(hold.holder);
+    machine.push_back(hold.machine);
+    amount.insert(amount.end(), hold.amount.begin(), hold.amount.begin() + dimensions_);
+  }
+  archive(begun);
+  archive(id);
+  archive(holder);
+  archive(machine);
+  archive(amount);
+  if constexpr (!Archive::kReads) return;
+  const size_t count = id.size();
+  if (begun.size() != 1 || holder.size() != count || machine.size() != count ||
+      amount.size() != count * dimensions_)
     throw std::invalid_argument("checkpoint: columns do not fit together");
-  used_.assign(used);
+  for (size_t i = 0; i < count; ++i) {
+    if (id[i] < begun_ || id[i] >= begun[0] || holder[i] < 0)
+      throw std::invalid_argument("checkpoint: a hold out of range");
+    begun_ = id[i];
+    begin(holder[i], machine[i], amount.data() + i * dimensions_);
+  }
+  begun_ = begun[0];
+}
+
+void Cell::take_columns(const std::vector<int64_t>& taken, const std::vector<int64_t>& changed) {
+  if (taken.size() != taken_.size() || changed.size() != changed_.size())
+    throw std::invalid_argument("checkpoint: columns do not fit together");
+  taken_.assign(taken);
   for (size_t row = 0; row < changed.size(); ++row) changed_.set(row, changed[row]);
 }
 
 template <class Archive>
 void Cell::archive(Archive& archive) {
-  std::vector<int64_t> used, changed;  // in eight bytes each, however the cell keeps them
-  if constexpr (!Archive::kReads) used = used_.all(), changed = changed_.all();
-  archive(used);
+  std::vector<int64_t> taken, changed;  // in eight bytes each, however the cell keeps them
+  if constexpr (!Archive::kReads) taken = taken_.all(), changed = changed_.all();
+  archive(taken);
   archive(rows_);
   archive(changed);
-  if constexpr (Archive::kReads) take_columns(used, changed);
+  if constexpr (Archive::kReads) take_columns(taken, changed);
   archive(versions_);
   archive(placed_);
   archive(loaded_);
   slab_.archive(archive);
+  holds_.archive(archive);
 }
 
 std::string Cell::checkpoint() {
@@ -443,6 +520,24 @@ std::string Cell::checkpoint() {
   writer(shape);
   archive(writer);
   return std::move(writer.bytes);
+}
+
+// Makes what the cell keeps beside a restored table of holds.
+void Cell::take_holds() {
+  held_.assign(holds_.begun() > 0 ? limit_.size() : 0, 0);
+  ended_holds_.clear();
+  for (const auto& [id, hold] : holds_.all()) {
+    const auto row = static_cast<size_t>(hold.machine);
+    if (hold.machine < 0 || row >= machines() || !rows_[row].up())
+      throw std::invalid_argument("checkpoint: a hold out of range");
+    for (size_t r = 0; r < dimensions_; ++r) {
+      const int64_t amount = hold.amount[r];
+      int64_t& held = held_[row * dimensions_ + r];
+      if (amount < 0 || amount > taken_at(row, r) - held)
+        throw std::invalid_argument("checkpoint: a hold out of range");
+      held += amount;
+    }
+  }
 }
 
 void Cell::restore(std::span<const char> bytes) {
@@ -476,6 +571,7 @@ void Cell::restore(std::span<const char> bytes) {
       throw std::invalid_argument("checkpoint: an allocation out of range");
     }
   }
+  take_holds();
 }
 
 }  // namespace agora

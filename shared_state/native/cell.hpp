@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,13 +22,13 @@ namespace agora {
 // Columns of the cell that are as narrow as what they hold: what transactions touch, and syncs
 // scan, then stays in the cache.
 
-// What is used of R resources on M machines: int64[M, R]; of one resource with small limits a byte
+// What is taken of R resources on M machines: int64[M, R]; of one resource with small limits a byte
 // per machine, until an amount does not fit or somebody reads the whole column.
-class UsedAmounts {
+class TakenAmounts {
  public:
   static constexpr int64_t kHighestNarrow = 126;  // see free_amounts.hpp
 
-  UsedAmounts(size_t size, bool narrow)
+  TakenAmounts(size_t size, bool narrow)
       : is_narrow_(narrow), narrow_(narrow ? size : 0), wide_(narrow ? 0 : size) {}
 
   size_t size() const { return is_narrow_ ? narrow_.size() : wide_.size(); }
@@ -251,6 +253,51 @@ class AllocationSlab {
   std::vector<uint32_t> free_;
 };
 
+// Room held on a machine, which nobody takes until the hold ends.
+struct Hold {
+  int64_t id = -1;
+  int32_t holder = -1;  // the scheduler it is held for
+  int32_t machine = -1;
+  std::array<int64_t, kMaxDimensions> amount{};  // [R]
+};
+
+// The holds that have not ended. Their ids ascend, and none is given twice.
+class HoldTable {
+ public:
+  explicit HoldTable(size_t dimensions) : dimensions_(dimensions) {}
+
+  bool empty() const { return by_id_.empty(); }
+  size_t size() const { return by_id_.size(); }
+  // How many have begun; the next has this id.
+  int64_t begun() const { return begun_; }
+  // By id.
+  const std::map<int64_t, Hold>& all() const { return by_id_; }
+  // Null if it has ended, or never was.
+  const Hold* find(int64_t id) const {
+    const auto at = by_id_.find(id);
+    return at == by_id_.end() ? nullptr : &at->second;
+  }
+  // Of a machine, by id.
+  std::vector<Hold> of_machine(int32_t machine) const;
+  // For whom the latest hold on the machine is that is not the scheduler's: -1 if for nobody.
+  int32_t rival_of(int32_t machine, int32_t scheduler) const;
+  int64_t sum_of_first() const;
+
+  int64_t begin(int32_t holder, int32_t machine, const int64_t* amount);
+  // Requires: it has not ended.
+  Hold end(int64_t id);
+
+  // Nothing of a table in which none has begun.
+  template <class Archive>
+  void archive(Archive& archive);
+
+ private:
+  size_t dimensions_;
+  int64_t begun_ = 0;
+  std::map<int64_t, Hold> by_id_;
+  std::set<std::pair<int32_t, int64_t>> by_machine_;  // machine and id
+};
+
 enum class Reason : int8_t {
   Accepted = 0,
   Stale = 1,
@@ -258,12 +305,13 @@ enum class Reason : int8_t {
   MachineDown = 3,
   Evicted = 4,
   Gang = 5,
-  Duplicate = 6
+  Duplicate = 6,
+  Held = 7
 };
 // By value, as shared_state.transaction.Reason names them.
-constexpr std::array kReasonNames{"ACCEPTED", "STALE", "FULL",     "MACHINE_DOWN",
-                                  "EVICTED",  "GANG",  "DUPLICATE"};
-static_assert(kReasonNames.size() == static_cast<size_t>(Reason::Duplicate) + 1);
+constexpr std::array kReasonNames{"ACCEPTED", "STALE", "FULL",      "MACHINE_DOWN",
+                                  "EVICTED",  "GANG",  "DUPLICATE", "HELD"};
+static_assert(kReasonNames.size() == static_cast<size_t>(Reason::Held) + 1);
 
 // Whether the task of a claim runs: the claim was accepted, or one before it.
 constexpr bool is_placed(int8_t reason) {
@@ -275,7 +323,8 @@ constexpr bool is_placed(int8_t reason) {
 constexpr bool is_conflict(int8_t reason) {
   return reason == static_cast<int8_t>(Reason::Stale) ||
          reason == static_cast<int8_t>(Reason::Full) ||
-         reason == static_cast<int8_t>(Reason::Evicted);
+         reason == static_cast<int8_t>(Reason::Evicted) ||
+         reason == static_cast<int8_t>(Reason::Held);
 }
 
 // What a claim looks at and moves together: 16 bytes of one cache line.
@@ -315,6 +364,7 @@ struct Claims {
   const int64_t* gang;
   const uint32_t* seqnum;
   std::span<const int64_t> evict;
+  std::span<const int64_t> holds;
 };
 
 // Room for the answer: k entries each, `evicted` as many as claims.evict.
@@ -350,10 +400,12 @@ struct DeltaScan {
 // dimensions, partitions are blocks of rows.
 //
 // Invariants, after every public call:
-//   used[m][r] = sum of the requests of the live allocations on m (0 where m is down);
-//   a claim was accepted only if used + request <= limit in every dimension of which it requests
-//   some (fits_in() of free_amounts.hpp), so rows loaded above a limit take none that does; a task
-//   has at most one live allocation, and none after it was released (it ran to its end);
+//   taken[m][r] = used[m][r] + held[m][r]: the sums of the requests of the live allocations on m
+//   and of the amounts of its holds (0 where m is down);
+//   a claim was accepted, and a hold begun, only if taken + request <= limit in every dimension of
+//   which it requests some (fits_in() of free_amounts.hpp), so rows loaded above a limit take none
+//   that does; a task has at most one live allocation, and none after it was released (it ran to
+//   its end);
 //   versions[p] moves by one in each call that changes a row of p, and changed[m] is the version of
 //   m's partition at m's last change; seqnum[m] moves with each accepted (or loaded) claim on m and
 //   never otherwise (as in Omega); a call that throws has changed nothing.
@@ -393,9 +445,19 @@ class Cell {
             const int32_t* owner, int64_t* ids);
 
   // Takes machines down or up, in order; `out` (room for live()) gets what ran on those that went
-  // down, by slot. Returns how many.
+  // down, by slot. Returns how many. The holds there end.
   size_t set_machines(size_t count, const int32_t* machine, const bool* up,
                       const AllocationColumns& out);
+
+  // Holds amounts, [count, R], for schedulers, in order. ids: -1 where the amount does not fit what
+  // is neither used nor held, or the machine is down. Throws std::invalid_argument.
+  void hold(size_t count, const int32_t* holder, const int32_t* machine, const int64_t* amount,
+            int64_t* ids);
+  // Ends holds, in order; returns those that had not ended.
+  std::vector<Hold> end_holds(std::span<const int64_t> ids);
+  // Those that the last commit or change of machines ended, in the order in which they ended.
+  const std::vector<Hold>& ended_holds() const { return ended_holds_; }
+  const HoldTable& holds() const { return holds_; }
 
   // The rows of a partition changed after version `from` (all rows for 0), as bits. Throws
   // std::invalid_argument, as scan() does: there is no such partition or version.
@@ -427,14 +489,24 @@ class Cell {
   void restore(std::span<const char> bytes);
 
   // [M, R], where it lies from now on: it changes with the cell.
-  const HugePageVector<int64_t>& used() {
-    used_.widen();
-    return used_.wide();
+  const HugePageVector<int64_t>& taken() {
+    taken_.widen();
+    return taken_.wide();
   }
-  int64_t used_at(size_t row, size_t resource) const { return used_[row * dimensions_ + resource]; }
-  bool is_narrow() const { return used_.is_narrow(); }
+  // [M, R]; empty if nothing was held so far.
+  const std::vector<int64_t>& held() const { return held_; }
+  int64_t taken_at(size_t row, size_t resource) const {
+    return taken_[row * dimensions_ + resource];
+  }
+  int64_t held_at(size_t row, size_t resource) const {
+    return held_.empty() ? 0 : held_[row * dimensions_ + resource];
+  }
+  int64_t used_at(size_t row, size_t resource) const {
+    return taken_at(row, resource) - held_at(row, resource);
+  }
+  bool is_narrow() const { return taken_.is_narrow(); }
   // Of the first resource, on all machines.
-  int64_t used_of_first() const { return used_.sum(dimensions_); }
+  int64_t used_of_first() const { return taken_.sum(dimensions_) - holds_.sum_of_first(); }
   const std::vector<int64_t>& limit() const { return limit_; }
   const HugePageVector<RowState>& rows() const { return rows_; }
   const std::vector<int64_t>& versions() const { return versions_; }
@@ -477,6 +549,11 @@ class Cell {
   void undo(const Claims& claims, std::vector<Taken>& taken, size_t keep);
   template <size_t R>
   Reason judge(size_t row, int64_t task, const int64_t* request, bool stale) const;
+  bool fits_without_holds(size_t row, const int64_t* request) const;
+  int32_t rival(Reason reason, size_t row, int32_t scheduler) const;
+  void find_named_holds(const Claims& claims);
+  bool is_stale(const Claims& claims, size_t i) const;
+  void end_hold(int64_t id, std::vector<Hold>& ended);
   void order_by_group(const Claims& claims);
   void find_victims(const Claims& claims);
   ClaimOrder order_for_preemption(const Claims& claims) const;
@@ -504,7 +581,8 @@ class Cell {
     return at < priority_.size() ? priority_[at] : 0;
   }
   void make_room_for_task(int64_t task);
-  void take_columns(const std::vector<int64_t>& used, const std::vector<int64_t>& changed);
+  void take_columns(const std::vector<int64_t>& taken, const std::vector<int64_t>& changed);
+  void take_holds();
   template <class Archive>
   void archive(Archive& archive);
 
@@ -514,13 +592,16 @@ class Cell {
   std::vector<int64_t> offsets_;
   std::vector<int32_t> priority_;  // by task; empty: schedulers evict their own tasks only
 
-  UsedAmounts used_;  // [M, R]
+  TakenAmounts taken_;  // [M, R]
   HugePageVector<RowState> rows_;
   RowVersions changed_;
   std::vector<int64_t> versions_;
   std::vector<uint64_t> placed_;    // a bit per task: it runs, or ran to its end
   std::vector<int64_t> loaded_{0};  // one entry: the sum of all requests ever loaded
   AllocationSlab slab_;
+  HoldTable holds_;
+  std::vector<int64_t> held_;  // [M, R]; empty if nothing was held so far
+  std::vector<Hold> ended_holds_;
 
   size_t down_ = 0;  // machines
 
@@ -539,7 +620,9 @@ class Cell {
   std::vector<Victim> victims_;
   // machines of named victims that are gone or may not end, ascending
   std::vector<int32_t> lost_rows_;
-  std::vector<Taken> taken_;
+  std::vector<Taken> placed_now_;
+  std::vector<int64_t> named_holds_;    // those of the transaction that have not ended
+  std::vector<int32_t> rows_of_holds_;  // the machines of these, ascending
 };
 
 }  // namespace agora

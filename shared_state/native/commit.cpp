@@ -14,6 +14,12 @@
 // though its task, having stayed, is placed by then. A victim that is gone, or that may not end for
 // this scheduler, never does: a claim on its machine that does not fit is EVICTED instead of FULL.
 //
+// Holds: those that the transaction names, of its scheduler, end before the first claim is judged,
+// whatever becomes of the claims. A transaction that names holds claims only on their machines:
+// elsewhere, and where a named hold has ended before, a claim is STALE. What others hold is taken
+// like what runs: victims do not free it. A claim that does not fit, but would if nothing were
+// held, is HELD.
+//
 // Who may evict whom: a scheduler its own tasks. Where the cell knows priorities, also a task of
 // another scheduler for claims on its machine, all of which are of higher priority, unless the
 // transaction claims that very task.
@@ -44,20 +50,95 @@ bool Cell::fits(size_t row, const int64_t* request) const {
   const int64_t* limit = limit_.data() + row * limit_stride_;
   bool fit = true;
   for (size_t r = 0; r < n; ++r)
-    fit &= request[r] <= std::max<int64_t>(limit[r] - used_[row * n + r], 0);
+    fit &= request[r] <= std::max<int64_t>(limit[r] - taken_[row * n + r], 0);
   return fit;
 }
 
 template <size_t R>
 void Cell::take(size_t row, const int64_t* request) {
   const size_t n = R ? R : dimensions_;
-  for (size_t r = 0; r < n; ++r) used_.add(row * n + r, request[r]);
+  for (size_t r = 0; r < n; ++r) taken_.add(row * n + r, request[r]);
 }
 
 template <size_t R>
 void Cell::give(size_t row, const int64_t* request) {
   const size_t n = R ? R : dimensions_;
-  for (size_t r = 0; r < n; ++r) used_.add(row * n + r, -request[r]);
+  for (size_t r = 0; r < n; ++r) taken_.add(row * n + r, -request[r]);
+}
+
+bool Cell::fits_without_holds(size_t row, const int64_t* request) const {
+  const int64_t* limit = limit_.data() + row * limit_stride_;
+  bool fit = true;
+  for (size_t r = 0; r < dimensions_; ++r)
+    fit &= request[r] <= std::max<int64_t>(limit[r] - used_at(row, r), 0);
+  return fit;
+}
+
+void Cell::hold(size_t count, const int32_t* holder, const int32_t* machine, const int64_t* amount,
+                int64_t* ids) {
+  for (size_t i = 0; i < count; ++i) {
+    if (holder[i] < 0) refuse("hold.holder", i, "a number from 0");
+    if (machine[i] < 0 || static_cast<size_t>(machine[i]) >= machines())
+      refuse("hold.machine", i, "a machine of the cell");
+    for (size_t r = 0; r < dimensions_; ++r) {
+      const int64_t held = amount[i * dimensions_ + r];
+      if (held < 0 || held > kMaxAmount) refuse("hold.amount", i, "amounts in 0..2^50");
+    }
+  }
+  begin_change();
+  for (size_t i = 0; i < count; ++i) {
+    const auto row = static_cast<size_t>(machine[i]);
+    const int64_t* const held = amount + i * dimensions_;
+    ids[i] = -1;
+    if (!rows_[row].up() || !fits<0>(row, held)) continue;
+    if (held_.empty()) held_.resize(limit_.size());
+    take<0>(row, held);
+    for (size_t r = 0; r < dimensions_; ++r) held_[row * dimensions_ + r] += held[r];
+    touch(row);
+    ids[i] = holds_.begin(holder[i], machine[i], held);
+  }
+}
+
+std::vector<Hold> Cell::end_holds(std::span<const int64_t> ids) {
+  begin_change();
+  std::vector<Hold> ended;
+  for (const int64_t id : ids)
+    if (holds_.find(id) != nullptr) end_hold(id, ended);
+  return ended;
+}
+
+// Requires: the hold has not ended.
+void Cell::end_hold(int64_t id, std::vector<Hold>& ended) {
+  const Hold hold = holds_.end(id);
+  const auto row = static_cast<size_t>(hold.machine);
+  give<0>(row, hold.amount.data());
+  for (size_t r = 0; r < dimensions_; ++r) held_[row * dimensions_ + r] -= hold.amount[r];
+  touch(row);
+  ended.push_back(hold);
+}
+
+// named_holds_: the holds that the transaction names, of its scheduler, that have not ended, each
+// once.
+void Cell::find_named_holds(const Claims& claims) {
+  named_holds_.clear();
+  rows_of_holds_.clear();
+  for (const int64_t id : claims.holds) {
+    const Hold* const hold = holds_.find(id);
+    if (hold != nullptr && hold->holder == claims.scheduler) named_holds_.push_back(id);
+  }
+  std::sort(named_holds_.begin(), named_holds_.end());
+  named_holds_.erase(std::unique(named_holds_.begin(), named_holds_.end()), named_holds_.end());
+  for (const int64_t id : named_holds_) rows_of_holds_.push_back(holds_.find(id)->machine);
+  std::sort(rows_of_holds_.begin(), rows_of_holds_.end());
+}
+
+// Whether the machine's sequence number has moved, or the transaction names holds and none of them
+// was left on the machine.
+bool Cell::is_stale(const Claims& claims, size_t i) const {
+  const int32_t machine = claims.machine[i];
+  if (claims.seqnum && claims.seqnum[i] != rows_[static_cast<size_t>(machine)].seqnum) return true;
+  return !claims.holds.empty() &&
+         !std::binary_search(rows_of_holds_.begin(), rows_of_holds_.end(), machine);
 }
 
 size_t Cell::commit(const Claims& claims, const Answer& answer) {
@@ -76,6 +157,8 @@ size_t Cell::commit_sized(const Claims& claims, const Answer& answer) {
   validate<R>(claims, answer);
   slab_.reserve(claims.count);
   begin_change();
+  ended_holds_.clear();
+  for (const int64_t id : named_holds_) end_hold(id, ended_holds_);
   size_t evicted = 0;
   if (!claims.all_or_nothing && claims.evict.empty()) {
     commit_each<R>(claims, answer);
@@ -89,8 +172,7 @@ size_t Cell::commit_sized(const Claims& claims, const Answer& answer) {
 }
 
 // Checks every field, makes room for the tasks, and marks in answer.reason which claims are stale:
-// sequence numbers are compared with the state before the transaction. Also brings the rows into
-// the cache.
+// sequence numbers and holds are those before the transaction. Also brings the rows into the cache.
 template <size_t R>
 void Cell::validate(const Claims& claims, const Answer& answer) {
   const size_t n = R ? R : dimensions_;
@@ -101,7 +183,7 @@ void Cell::validate(const Claims& claims, const Answer& answer) {
   for (size_t i = 0; i < claims.count; ++i) {
     const auto row = static_cast<uint32_t>(claims.machine[i]);
     if (row >= rows) refuse("machine", i, "a machine of the cell");
-    used_.prefetch(row * n);
+    taken_.prefetch(row * n);
     __builtin_prefetch(limit_.data() + row * limit_stride_);
     __builtin_prefetch(rows_.data() + row, 1);
     changed_.prefetch(row);
@@ -114,10 +196,10 @@ void Cell::validate(const Claims& claims, const Answer& answer) {
     }
   }
   make_room_for_task(last_task);
+  find_named_holds(claims);
   for (size_t i = 0; i < claims.count; ++i) {
-    const auto row = static_cast<size_t>(claims.machine[i]);
     __builtin_prefetch(placed_.data() + (static_cast<size_t>(claims.task[i]) >> 6), 1);
-    const bool stale = claims.seqnum && claims.seqnum[i] != rows_[row].seqnum;
+    const bool stale = is_stale(claims, i);
     answer.reason[i] = static_cast<int8_t>(stale ? Reason::Stale : Reason::Accepted);
     answer.allocation[i] = -1;
     answer.rival[i] = -1;
@@ -131,7 +213,15 @@ Reason Cell::judge(size_t row, int64_t task, const int64_t* request, bool stale)
   if (!rows_[row].up()) return Reason::MachineDown;
   if (placed(task)) return Reason::Duplicate;
   if (stale) return Reason::Stale;
-  return fits<R>(row, request) ? Reason::Accepted : Reason::Full;
+  if (fits<R>(row, request)) return Reason::Accepted;
+  return !holds_.empty() && fits_without_holds(row, request) ? Reason::Held : Reason::Full;
+}
+
+// Who was first, where a claim is rejected for that: -1 if nobody else was, and for other reasons.
+int32_t Cell::rival(Reason reason, size_t row, int32_t scheduler) const {
+  if (reason == Reason::Stale || reason == Reason::Full) return rows_[row].rival_of(scheduler);
+  if (reason == Reason::Held) return holds_.rival_of(static_cast<int32_t>(row), scheduler);
+  return -1;
 }
 
 // What an accepted claim leaves behind besides the row's use, its task's bit and the claimant;
@@ -159,8 +249,8 @@ void Cell::commit_each(const Claims& claims, const Answer& answer) {
       set_placed(task);
       rows_[row].claimed_by(claims.scheduler);
       answer.allocation[i] = record(claims, i);
-    } else if (reason == Reason::Stale || reason == Reason::Full) {
-      answer.rival[i] = rows_[row].rival_of(claims.scheduler);
+    } else {
+      answer.rival[i] = rival(reason, row, claims.scheduler);
     }
   }
 }
@@ -169,7 +259,7 @@ template <size_t R>
 size_t Cell::commit_grouped(const Claims& claims, const Answer& answer) {
   order_by_group(claims);
   find_victims(claims);
-  taken_.reserve(claims.count);
+  placed_now_.reserve(claims.count);
   struct Rejection {
     int8_t reason;
     int32_t rival;
@@ -181,13 +271,13 @@ size_t Cell::commit_grouped(const Claims& claims, const Answer& answer) {
       give<R>(static_cast<size_t>(victim.row), slab_.request(victim.slot));
       clear_placed(victim.task);
     }
-    taken_.clear();
-    decide_groups<R>(claims, answer, taken_);
+    placed_now_.clear();
+    decide_groups<R>(claims, answer, placed_now_);
     for (size_t i = 0; i < first.size(); ++i) {
       if (first[i].reason == 0) first[i] = {answer.reason[i], answer.rival[i]};
     }
     if (!drop_unneeded_victims(claims, answer)) break;
-    undo<R>(claims, taken_, 0);
+    undo<R>(claims, placed_now_, 0);
     for (Victim& victim : victims_) {
       if (victim.row < 0) continue;
       take<R>(static_cast<size_t>(victim.row), slab_.request(victim.slot));
@@ -202,7 +292,8 @@ size_t Cell::commit_grouped(const Claims& claims, const Answer& answer) {
     answer.reason[i] = first[i].reason;
     answer.rival[i] = first[i].rival;
   }
-  for (const Taken& taken : taken_) answer.allocation[taken.claim] = record(claims, taken.claim);
+  for (const Taken& taken : placed_now_)
+    answer.allocation[taken.claim] = record(claims, taken.claim);
   size_t evicted = 0;
   // after the claims, so that the victims' records can still be described
   for (const Victim& victim : victims_) {
@@ -223,11 +314,8 @@ void Cell::decide_groups(const Claims& claims, const Answer& answer, std::vector
                                             group_start_[group + 1] - group_start_[group]);
     for (const uint32_t i : members) {
       const auto row = static_cast<size_t>(claims.machine[i]);
-      const bool stale = claims.seqnum && claims.seqnum[i] != rows_[row].seqnum;
-      Reason reason = judge<R>(row, claims.task[i], claims.request + i * n, stale);
-      answer.rival[i] = reason == Reason::Stale || reason == Reason::Full
-                            ? rows_[row].rival_of(claims.scheduler)
-                            : -1;
+      Reason reason = judge<R>(row, claims.task[i], claims.request + i * n, is_stale(claims, i));
+      answer.rival[i] = rival(reason, row, claims.scheduler);
       if (reason == Reason::Full &&
           std::binary_search(lost_rows_.begin(), lost_rows_.end(), claims.machine[i])) {
         reason = Reason::Evicted;

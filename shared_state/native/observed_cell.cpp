@@ -1,9 +1,11 @@
 #include "observed_cell.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "row_bits.hpp"
 
@@ -53,6 +55,21 @@ class NewReleased {
   std::pair<SharedColumn<int64_t>, int64_t*> version_;
 };
 
+Holds columns_of(const std::vector<Hold>& each, size_t dimensions) {
+  auto [hold, ids] = SharedColumn<int64_t>::make(each.size());
+  auto [holder, holders] = SharedColumn<int32_t>::make(each.size());
+  auto [machine, machines] = SharedColumn<int32_t>::make(each.size());
+  auto [amount, amounts] = SharedTable<int64_t>::make(each.size(), dimensions);
+  size_t i = 0;
+  for (const Hold& one : each) {
+    ids[i] = one.id;
+    holders[i] = one.holder;
+    machines[i] = one.machine;
+    std::copy_n(one.amount.data(), dimensions, amounts + i++ * dimensions);
+  }
+  return {hold, holder, machine, amount};
+}
+
 template <class T>
 AnyColumn rows_of(const Cell& cell, const DeltaScan& scan) {
   auto [column, rows] = SharedColumn<T>::make(scan.count);
@@ -83,6 +100,7 @@ CommitResult commit(Cell& cell, const Transaction& transaction, int64_t now_us) 
   if (t.gang) check_rows(*t.gang, "transaction.gang", k);
   if (by_sequence_number) check_rows(*t.seqnum, "transaction.seqnum", k);
   const std::span<const int64_t> victims = t.evict ? t.evict->span() : std::span<const int64_t>{};
+  const std::span<const int64_t> holds = t.holds ? t.holds->span() : std::span<const int64_t>{};
 
   auto [reason, reasons] = SharedColumn<int8_t>::make(k);
   auto [allocation, allocations] = SharedColumn<int64_t>::make(k);
@@ -90,11 +108,12 @@ CommitResult commit(Cell& cell, const Transaction& transaction, int64_t now_us) 
   auto [age_us, ages] = SharedColumn<int64_t>::make(k);
   auto [version, versions] = SharedColumn<int64_t>::make(k);
   auto [evicted, ended] = SharedColumn<int64_t>::make(victims.size());
-  const size_t count = cell.commit(
-      {static_cast<int32_t>(t.scheduler), t.commit_mode == CommitMode::AllOrNothing, now_us, k,
-       t.task.data(), t.machine.data(), t.request.data(), t.synced_us.data(),
-       t.gang ? t.gang->data() : nullptr, by_sequence_number ? t.seqnum->data() : nullptr, victims},
-      {reasons, allocations, rivals, ages, versions, ended});
+  const size_t count =
+      cell.commit({static_cast<int32_t>(t.scheduler), t.commit_mode == CommitMode::AllOrNothing,
+                   now_us, k, t.task.data(), t.machine.data(), t.request.data(), t.synced_us.data(),
+                   t.gang ? t.gang->data() : nullptr,
+                   by_sequence_number ? t.seqnum->data() : nullptr, victims, holds},
+                  {reasons, allocations, rivals, ages, versions, ended});
   return {t.sequence, reason, allocation, rival, age_us, version, evicted.slice(0, count)};
 }
 
@@ -123,6 +142,28 @@ Released set_machines(Cell& cell, const SharedColumn<int32_t>& machine,
   check_rows(up, "up", machine.size());
   const NewReleased made(cell.live(), cell.dimensions());
   return made.first(cell.set_machines(machine.size(), machine.data(), up.data(), made.columns()));
+}
+
+SharedColumn<int64_t> hold(Cell& cell, const SharedColumn<int32_t>& holder,
+                           const SharedColumn<int32_t>& machine,
+                           const SharedTable<int64_t>& amount) {
+  check_rows(machine, "hold.machine", holder.size());
+  check_rows(amount, "hold.amount", holder.size(), cell.dimensions());
+  auto [hold, ids] = SharedColumn<int64_t>::make(holder.size());
+  cell.hold(holder.size(), holder.data(), machine.data(), amount.data(), ids);
+  return hold;
+}
+
+Holds end_holds(Cell& cell, const SharedColumn<int64_t>& hold) {
+  return columns_of(cell.end_holds(hold.span()), cell.dimensions());
+}
+
+Holds ended_holds(const Cell& cell) { return columns_of(cell.ended_holds(), cell.dimensions()); }
+
+Holds holds(const Cell& cell) {
+  std::vector<Hold> all;
+  for (const auto& [id, hold] : cell.holds().all()) all.push_back(hold);
+  return columns_of(all, cell.dimensions());
 }
 
 Released allocations(const Cell& cell, int32_t owner) {

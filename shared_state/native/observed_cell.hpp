@@ -31,6 +31,19 @@ SharedColumn<int64_t> load(Cell& cell, const SharedColumn<int64_t>& task,
 Released set_machines(Cell& cell, const SharedColumn<int32_t>& machine,
                       const SharedColumn<bool>& up);
 
+// The ids of the holds; -1 where it was refused.
+SharedColumn<int64_t> hold(Cell& cell, const SharedColumn<int32_t>& holder,
+                           const SharedColumn<int32_t>& machine,
+                           const SharedTable<int64_t>& amount);
+
+Holds end_holds(Cell& cell, const SharedColumn<int64_t>& hold);
+
+// Those that the last commit or change of machines ended.
+Holds ended_holds(const Cell& cell);
+
+// Those that have not ended, by id.
+Holds holds(const Cell& cell);
+
 // owner: negative: of all.
 Released allocations(const Cell& cell, int32_t owner);
 
@@ -51,8 +64,8 @@ class CellObserver {
 
   // Once, with the cell that is observed from now on; it outlives this.
   virtual void attach(const Cell&) {}
-  // Before every commit, release, load and change of machines (loads are at time 0), and before the
-  // more specific method.
+  // Before every commit, release, load, hold, end of holds and change of machines (loads are at
+  // time 0), and before the more specific method.
   virtual void before_change(int64_t) {}
   virtual void before_commit(const TransactionPtr&, int64_t) {}
   virtual void on_commit(const TransactionPtr&, const CommitResultPtr&, int64_t) {}
@@ -67,6 +80,10 @@ class CellObserver {
   };
   // An initial state is placed.
   virtual void on_load(const Load&) {}
+  // Room was held; the id is -1 where it was refused.
+  virtual void on_hold(const Holds&, int64_t) {}
+  // Holds ended, but for those that transactions and lost machines end.
+  virtual void on_holds_ended(const Holds&, int64_t) {}
   // Machines went down or came up; `lost` ended with them.
   virtual void on_machines(const SharedColumn<int32_t>&, const SharedColumn<bool>&,
                            const Released& /*lost*/, int64_t) {}
@@ -109,6 +126,22 @@ class ObservedCell {
     for (const auto& observer : observers_)
       observer->on_load({task, machine, request, owner, allocation});
     return allocation;
+  }
+
+  SharedColumn<int64_t> hold(const SharedColumn<int32_t>& holder,
+                             const SharedColumn<int32_t>& machine,
+                             const SharedTable<int64_t>& amount, int64_t now_us) {
+    for (const auto& observer : observers_) observer->before_change(now_us);
+    const Holds made{agora::hold(*cell_, holder, machine, amount), holder, machine, amount};
+    for (const auto& observer : observers_) observer->on_hold(made, now_us);
+    return made.hold;
+  }
+
+  Holds end_holds(const SharedColumn<int64_t>& hold, int64_t now_us) {
+    for (const auto& observer : observers_) observer->before_change(now_us);
+    Holds ended = agora::end_holds(*cell_, hold);
+    for (const auto& observer : observers_) observer->on_holds_ended(ended, now_us);
+    return ended;
   }
 
   Released set_machines(const SharedColumn<int32_t>& machine, const SharedColumn<bool>& up,

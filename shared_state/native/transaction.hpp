@@ -1,6 +1,6 @@
 // Transactions: what a scheduler asks of the cell, the cell's explained answer, the changes of a
-// partition, and allocations. Immutable once made. Their Python classes, with what each field
-// means, are those of shared_state.transaction and shared_state.cell (bind_cell.cpp).
+// partition, allocations, and holds. Immutable once made. Their Python classes, with what each
+// field means, are those of shared_state.transaction and shared_state.cell (bind_cell.cpp).
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,7 @@ struct Transaction {
   std::optional<SharedColumn<int64_t>> gang;     // [k]; none: all are NO_GANG
   std::optional<SharedColumn<uint32_t>> seqnum;  // [k]; none under ResourceFit
   std::optional<SharedColumn<int64_t>> evict;    // [e] allocations; none: no eviction
+  std::optional<SharedColumn<int64_t>> holds;    // [h] ids; none: claims rest on no holds
 
   size_t size() const { return task.size(); }
 
@@ -47,7 +48,8 @@ struct Transaction {
                       Field{"conflict_check", &Transaction::conflict_check},
                       Field{"gang", &Transaction::gang},
                       Field{"seqnum", &Transaction::seqnum},
-                      Field{"evict", &Transaction::evict}};
+                      Field{"evict", &Transaction::evict},
+                      Field{"holds", &Transaction::holds}};
   }
 };
 
@@ -73,7 +75,8 @@ struct CommitResult {
   }
 };
 
-// What is used of a single resource on the machines of a partition, all of them, at one time.
+// What is taken (used or held) of a single resource on the machines of a partition, all of them, at
+// one time.
 struct PartitionSnapshot {
   std::vector<int8_t> used;    // by row of the partition; 0 to 126
   std::vector<uint64_t> down;  // a bit per row, 64 to a word; empty: all are up
@@ -93,7 +96,7 @@ struct PartitionDelta {
   int64_t to_version = 0;
   int64_t at_us = 0;
   mutable AnyColumn row;   // [k], uint16 or uint32
-  mutable AnyColumn used;  // [k, R], of the narrowest signed type that holds it
+  mutable AnyColumn used;  // [k, R], also what is held; of the narrowest signed type that holds it
   mutable SharedColumn<bool> up;
   std::optional<SharedColumn<uint32_t>> seqnum;
 
@@ -138,6 +141,23 @@ struct Released {
                       Field{"owner", &Released::owner},
                       Field{"request", &Released::request},
                       Field{"version", &Released::version}};
+  }
+};
+
+// Holds, n of them: ended ones, or as they stand.
+struct Holds {
+  static constexpr const char* kName = "Holds";
+
+  SharedColumn<int64_t> hold;     // [n] ids
+  SharedColumn<int32_t> holder;   // [n] the scheduler
+  SharedColumn<int32_t> machine;  // [n]
+  SharedTable<int64_t> amount;    // [n, R]
+
+  size_t size() const { return hold.size(); }
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"hold", &Holds::hold}, Field{"holder", &Holds::holder},
+                      Field{"machine", &Holds::machine}, Field{"amount", &Holds::amount}};
   }
 };
 

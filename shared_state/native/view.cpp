@@ -99,7 +99,7 @@ namespace {
 
 constexpr int64_t kMaxLaidOver = int64_t{1} << 60;
 constexpr int64_t kMaxUsed = int64_t{1} << 61;
-static_assert(-UsedAmounts::kHighestNarrow >= FreeAmounts::kLowest, "limit - used is inside");
+static_assert(-TakenAmounts::kHighestNarrow >= FreeAmounts::kLowest, "limit - used is inside");
 
 std::string delta_of(int64_t partition) {
   return "delta of partition " + std::to_string(partition);
@@ -448,7 +448,7 @@ void ClusterView::settle(int64_t ticket, std::span<const int8_t> reason,
     refuse("ticket " + std::to_string(ticket) + " holds " + std::to_string(claims.machine.size()) +
            " claims, not " + std::to_string(reason.size()));
   for (const int8_t r : reason)
-    if (r < 0 || r > static_cast<int8_t>(Reason::Duplicate))
+    if (r < 0 || r > static_cast<int8_t>(Reason::Held))
       refuse("reason " + std::to_string(r) + " is unknown");
   forget_in_flight(claims);
   for (size_t i = 0; i < claims.machine.size(); ++i) {

@@ -80,7 +80,7 @@ class World {
       const Released live = allocations(cell_, -1);
       for (size_t i = 0; i < live.size(); ++i)
         used[static_cast<size_t>(live.machine[i])] += live.request.row(i)[0];
-      CHECK(std::equal(used.begin(), used.end(), cell_.used().begin()));
+      CHECK(std::equal(used.begin(), used.end(), cell_.taken().begin()));
     }
     CHECK(refused > 300);
   }

@@ -211,7 +211,7 @@ class Harness {
     }
     CHECK(cell_->used_of_first() == of_first);
     if (draw(500) == 0)  // the cell is wide from now on
-      CHECK(std::equal(used.begin(), used.end(), cell_->used().begin(), cell_->used().end()));
+      CHECK(std::equal(used.begin(), used.end(), cell_->taken().begin(), cell_->taken().end()));
     was_narrow |= cell_->is_narrow();
     was_wide |= !cell_->is_narrow();
     std::sort(all.task.begin(), all.task.end());
@@ -252,7 +252,7 @@ void a_cell_widens_when_it_must() {
   const std::string bytes = cell.checkpoint();
   Cell restored(2, 1, limit, offsets);
   restored.restore(bytes);
-  CHECK(!restored.is_narrow() && restored.used()[0] == 200 && restored.checkpoint() == bytes);
+  CHECK(!restored.is_narrow() && restored.taken()[0] == 200 && restored.checkpoint() == bytes);
   CHECK(!Cell(1, 1, std::vector<int64_t>{128}, std::vector<int64_t>{0, 1}).is_narrow());
   CHECK(!Cell(1, 2, std::vector<int64_t>{1, 1}, std::vector<int64_t>{0, 1}).is_narrow());
 }

@@ -19,7 +19,10 @@ def transactions(draw: st.DrawFn, pair: Pair, sequence: int) -> Transaction:
     dimensions = len(pair.spec.dimensions)
     ints = lambda low, high: st.lists(st.integers(low, high), min_size=k, max_size=k)  # noqa: E731
     check = draw(st.sampled_from(ConflictCheck))
-    machine = np.array(draw(ints(0, pair.spec.machines - 1)), np.int32)
+    held = [machine for _, machine, _ in pair.model.holds.values()]
+    anywhere = st.integers(0, pair.spec.machines - 1)
+    there = st.sampled_from(held) | anywhere if held else anywhere
+    machine = np.array(draw(st.lists(there, min_size=k, max_size=k)), np.int32)
     seqnum = (
         pair.cell.seqnum[machine] - np.array(draw(ints(0, 1)), np.uint32)
         if check == ConflictCheck.SEQUENCE_NUMBER
@@ -27,6 +30,11 @@ def transactions(draw: st.DrawFn, pair: Pair, sequence: int) -> Transaction:
     )
     request = draw(st.lists(st.integers(0, 2), min_size=k * dimensions, max_size=k * dimensions))
     evict = draw(st.none() | st.lists(st.sampled_from(pair.ids), max_size=5)) if pair.ids else None
+    holds = (
+        draw(st.none() | st.lists(st.sampled_from(pair.hold_ids), max_size=5))
+        if pair.hold_ids
+        else None
+    )
     return Transaction(
         scheduler=draw(st.integers(0, SCHEDULERS - 1)),
         sequence=sequence,
@@ -39,6 +47,7 @@ def transactions(draw: st.DrawFn, pair: Pair, sequence: int) -> Transaction:
         gang=np.array(draw(ints(-1, 2)), np.int64) if draw(st.booleans()) else None,
         seqnum=seqnum,
         evict=None if evict is None else np.array(evict, np.int64),
+        holds=None if holds is None else np.array(holds, np.int64),
     )
 
 
@@ -60,7 +69,11 @@ def test_cell_agrees_with_the_model(data: st.DataObject) -> None:
     for sequence in range(draw(st.integers(1, 14))):
         match draw(
             st.sampled_from(
-                ["commit", "commit", "commit", "release", "machines", "load", "sync", "restore"]
+                [
+                    *["commit"] * 3,
+                    *("release", "machines", "load", "sync", "restore"),
+                    *("hold", "hold", "end_holds"),
+                ]
             )
         ):
             case "commit":
@@ -86,6 +99,13 @@ def test_cell_agrees_with_the_model(data: st.DataObject) -> None:
                     requests,
                     draw(st.integers(0, SCHEDULERS - 1)),
                 )
+            case "hold":
+                holders = draw(st.lists(st.integers(0, SCHEDULERS - 1), max_size=4))
+                amounts = [[draw(st.integers(0, 2)) for _ in range(dimensions)] for _ in holders]
+                pair.hold(holders, [draw(machines) for _ in holders], amounts)
+            case "end_holds" if pair.hold_ids:
+                ids = st.sampled_from(pair.hold_ids) | st.integers(-2, 1 << 40)
+                pair.end_holds(draw(st.lists(ids, max_size=5)))
             case "sync":
                 pair.sync(draw(st.integers(0, pair.partitioning.count - 1)))
             case "restore":

@@ -21,7 +21,7 @@ from tests.fixtures.same import same
 
 NOW_US = 1_000
 TOGETHER = CommitMode.ALL_OR_NOTHING
-ACCEPTED, STALE, FULL, DOWN, EVICTED, GANG, DUPLICATE = Reason
+ACCEPTED, STALE, FULL, DOWN, EVICTED, GANG, DUPLICATE, HELD = Reason
 
 
 def make_spec(capacity: Sequence[Sequence[int]], permille: int = 1000) -> CellSpec:

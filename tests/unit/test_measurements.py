@@ -203,6 +203,8 @@ def test_a_commit_is_logged_claim_by_claim(drawn: list[tuple[int, int, Reason]])
         ):
             assert column == values[mask].astype(np.int64).tolist(), name
     unknown = [NOT_KNOWN]
+    count = {kind.name.lower(): n for kind, n in zip(Reason, by_reason, strict=True)}
+    count["full"] += count.pop("held")  # both are claims that no room was left for
     assert rows["commits"] == {
         "agent": [7],
         "sequence": [5],
@@ -211,7 +213,7 @@ def test_a_commit_is_logged_claim_by_claim(drawn: list[tuple[int, int, Reason]])
         "decision_us": unknown,
         "ranking": unknown,
         "claims": [n],
-        **{kind.name.lower(): [count] for kind, count in zip(Reason, by_reason, strict=True)},
+        **{name: [claimed] for name, claimed in count.items()},
     }
 
 
@@ -247,7 +249,7 @@ def test_attempts_are_logged_job_by_job(
 
 def test_the_agent_log_refuses_what_does_not_exist() -> None:
     log = agent_log()
-    for broken in ((TASKS, 0, 0), (0, MACHINES, 0), (0, 0, 7)):
+    for broken in ((TASKS, 0, 0), (0, MACHINES, 0), (0, 0, 8)):
         with pytest.raises(ValueError, match="there is no"):
             Claims([broken]).log(log)  # type: ignore[list-item]
     one = np.zeros(1, np.int64)

@@ -137,9 +137,9 @@ def test_bad_deltas_are_refused(view, bad, message):
         ),
         (
             lambda v: v.settle(
-                v.claim(machines(0), slots(0)), np.full(1, 7, np.int8), np.zeros(1, np.int64)
+                v.claim(machines(0), slots(0)), np.full(1, 8, np.int8), np.zeros(1, np.int64)
             ),
-            "reason 7",
+            "reason 8",
         ),
         (lambda v: v.released(machines(0), slots(1), np.array([1, 2])), "version per machine"),
     ],

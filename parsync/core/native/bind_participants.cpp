@@ -43,6 +43,8 @@ class PythonObserver final : public CellObserver {
         on_commit_(overridden(observer, "on_commit")),
         on_release_(overridden(observer, "on_release")),
         on_load_(overridden(observer, "on_load")),
+        on_hold_(overridden(observer, "on_hold")),
+        on_holds_ended_(overridden(observer, "on_holds_ended")),
         on_machines_(overridden(observer, "on_machines")),
         on_delta_(overridden(observer, "on_delta")) {}
 
@@ -63,6 +65,12 @@ class PythonObserver final : public CellObserver {
     if (on_load_.is_valid())
       on_load_(cell_, array_of(load.task), array_of(load.machine), array_of(load.request),
                array_of(load.owner), array_of(load.allocation));
+  }
+  void on_hold(const Holds& holds, int64_t now_us) override {
+    if (on_hold_.is_valid()) on_hold_(cell_, holds, now_us);
+  }
+  void on_holds_ended(const Holds& ended, int64_t now_us) override {
+    if (on_holds_ended_.is_valid()) on_holds_ended_(cell_, ended, now_us);
   }
   void on_machines(const SharedColumn<int32_t>& machine, const SharedColumn<bool>& up,
                    const Released& lost, int64_t now_us) override {
@@ -86,8 +94,8 @@ class PythonObserver final : public CellObserver {
     return observer.attr(name);
   }
 
-  nb::object cell_, before_change_, before_commit_, on_commit_, on_release_, on_load_, on_machines_,
-      on_delta_;
+  nb::object cell_, before_change_, before_commit_, on_commit_, on_release_, on_load_, on_hold_,
+      on_holds_ended_, on_machines_, on_delta_;
 };
 
 // The observer that Python holds. cell: what it is given as the cell if its class is Python's.

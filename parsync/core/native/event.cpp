@@ -37,6 +37,7 @@ void EventEncoder::put_transaction(const Transaction& transaction, std::string& 
   put_optional(t.gang);
   put_optional(t.seqnum);
   put_optional(t.evict);
+  put_optional(t.holds);
   std::string& body = level->body;
   msgpack::put_string(body, kPartKind);
   msgpack::put_integer(body, Transaction::kPart);
@@ -154,6 +155,7 @@ std::shared_ptr<Transaction> EventDecoder::transaction(Reader& reader) {
     next_optional(t.gang, "gang");
     next_optional(t.seqnum, "seqnum");
     next_optional(t.evict, "evict");
+    next_optional(t.holds, "holds");
     if (left) Reader::refuse("which columns there are");
     take_over(columns);
     end_of(reader);

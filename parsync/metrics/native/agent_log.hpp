@@ -24,7 +24,7 @@
 
 namespace agora {
 
-constexpr size_t kReasons = 7;  // shared_state.transaction.Reason, 0 = accepted
+constexpr size_t kReasons = 8;  // shared_state.transaction.Reason, 0 = accepted
 constexpr int64_t kNotKnown = -1;
 // The figures of a flow scheduler's round: columns of the table "rounds" after time and agent.
 constexpr size_t kRoundFigures = 11;
@@ -65,7 +65,8 @@ struct OutcomeSums {
   // from submission to the commit, of those; a task that runs again waited less than that
   int64_t delay_us = 0;
 
-  int64_t conflicts() const { return claims[1] + claims[2] + claims[4]; }  // stale, full, evicted
+  int64_t full() const { return claims[2] + claims[7]; }  // held, too, as in the table `commits`
+  int64_t conflicts() const { return claims[1] + full() + claims[4]; }  // stale, full, evicted
 };
 
 // The scheduling attempts of a round that is over. claimed, placed and conflicted are among `task`.

@@ -42,7 +42,8 @@ class CellRoom final : public MachineRoom {
     const size_t dimensions = cell_.dimensions(), first = machine * dimensions;
     const bool up = cell_.rows()[machine].up();
     for (size_t r = 0; r < dimensions; ++r) {
-      const int64_t limit = cell_.limit()[first + r], used = cell_.used_at(machine, r);
+      const int64_t limit = cell_.limit()[first + r] - cell_.held_at(machine, r);
+      const int64_t used = cell_.used_at(machine, r);
       room[r] = !up ? 0 : of_ == Of::kFree ? limit - used : std::max(limit, used);
     }
   }

@@ -83,7 +83,7 @@ class Framework:
     wanted: Amount = ()
     wanted_tasks: int = 0
     offers: int = 0
-    filters: list[tuple[int, Amount, int]] = field(default_factory=list)
+    filters: dict[int, list[tuple[Amount, int]]] = field(default_factory=dict)  # by machine
 
 
 @dataclass
@@ -110,6 +110,7 @@ class Oracle:
         self.rivals: Amount = (0,) * self.width
         self.up = [True] * len(settings.capacity)
         self.runs = 0
+        self.sum_total()
 
     def add_framework(self, framework: int, name: str, role: str, capabilities: int) -> None:
         self.frameworks[framework] = Framework(
@@ -137,7 +138,8 @@ class Oracle:
         self.frameworks[framework].wanted_tasks = tasks
 
     def refuse(self, framework: int, machine: int, amount: Amount, until_us: int) -> None:
-        self.frameworks[framework].filters.append((machine, amount, until_us))
+        filters = self.frameworks[framework].filters
+        filters.setdefault(machine, []).append((amount, until_us))
 
     def on_offer_ended(self, framework: int, amount: Amount) -> None:
         self.add(self.frameworks[framework].offered, amount, -1)
@@ -150,11 +152,13 @@ class Oracle:
 
     def set_rivals_use(self, amount: Amount) -> None:
         self.rivals = amount
+        self.sum_total()
 
     def on_machine_changed(self, machine: int, up: bool) -> None:
         self.up[machine] = up
+        self.sum_total()
         for of in self.frameworks.values():
-            of.filters = [one for one in of.filters if one[0] != machine]
+            of.filters.pop(machine, None)
 
     @staticmethod
     def add(charged: list[int], amount: Amount, sign: int) -> None:
@@ -164,10 +168,13 @@ class Oracle:
 
     # Shares and order.
 
-    def total(self, r: int) -> int:
+    def sum_total(self) -> None:
         of_machines = zip(self.settings.capacity, self.up, strict=True)
-        total = sum(capacity[r] for capacity, up in of_machines if up)
-        return total if self.settings.rivals_role else total - self.rivals[r]
+        up = [capacity for capacity, is_up in of_machines if is_up]
+        self.total = [sum(of[r] for of in up) for r in range(self.width)]
+        if self.settings.rivals_role is None:
+            for r, of in enumerate(self.rivals):
+                self.total[r] -= of
 
     def charged(self, path: Path, r: int) -> int:
         """What the frameworks of a role and of the roles below it have, and rivals in it."""
@@ -186,9 +193,9 @@ class Oracle:
 
     def dominant(self, charged: Callable[[int], int]) -> Fraction:
         shares = [
-            Fraction(charged(r), self.total(r))
+            Fraction(charged(r), self.total[r])
             for r in range(self.width)
-            if self.is_shared[r] and self.total(r) > 0
+            if self.is_shared[r] and self.total[r] > 0
         ]
         return max(shares, default=Fraction(0))
 
@@ -296,10 +303,8 @@ class Oracle:
 
     def is_filtered(self, of: Framework, machine: int, amount: Amount | list[int]) -> bool:
         return any(
-            at == machine
-            and self.now_us <= until_us
-            and all(a <= b for a, b in zip(amount, refused, strict=True))
-            for at, refused, until_us in of.filters
+            self.now_us <= until_us and all(a <= b for a, b in zip(amount, refused, strict=True))
+            for refused, until_us in of.filters.get(machine, ())
         )
 
     def allocate(

@@ -357,6 +357,13 @@ def test_headroom_is_kept_for_guarantees_that_nobody_asks_for() -> None:
     assert amounts_of(cell.run(1)) == {1: (3, 0)}
 
 
+def test_what_a_role_gets_above_its_guarantee_meets_no_other() -> None:
+    roles = [Role("y", guarantee=(3, 3)), Role("z", guarantee=(1, 1))]
+    cell = Cell(Settings([(1, 1)] * 10, roles), "y", "z")
+    cell.allocator.suppress(0)
+    assert amounts_of(cell.run()) == {1: (7, 7)}
+
+
 def test_headroom_on_machines_that_are_no_candidates_counts() -> None:
     cell = Cell(Settings([(2, 2)] * 3, [Role("z", guarantee=(4, 4))]), "a", "z")
     cell.allocator.suppress(1)

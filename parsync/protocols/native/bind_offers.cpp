@@ -24,7 +24,7 @@ std::vector<int64_t> values_of(nb::handle array, const char* field, size_t lengt
   return {column.span().begin(), column.span().end()};
 }
 
-std::vector<int64_t> rows_of(nb::handle array, const char* field, size_t rows, size_t width) {
+std::vector<int64_t> table_of(nb::handle array, const char* field, size_t rows, size_t width) {
   const Column<const int64_t> column(array, field, rows, width);
   return {column.data(), column.data() + rows * width};
 }
@@ -41,8 +41,8 @@ OfferAllocator make_allocator(uint64_t seed, std::string name, nb::handle capaci
   settings.capacity = BoundValue<SharedTable<int64_t>>::from(capacity, "capacity");
   const size_t width = settings.capacity.width(), roles = role.size();
   const std::vector<int64_t> weights = values_of(weight_permille, "weight_permille", roles);
-  const std::vector<int64_t> guarantees = rows_of(guarantee, "guarantee", roles, width);
-  const std::vector<int64_t> limits = rows_of(limit, "limit", roles, width);
+  const std::vector<int64_t> guarantees = table_of(guarantee, "guarantee", roles, width);
+  const std::vector<int64_t> limits = table_of(limit, "limit", roles, width);
   for (size_t i = 0; i < roles; ++i) {
     const auto row = [&](const std::vector<int64_t>& table) {
       return std::vector<int64_t>(table.data() + i * width, table.data() + (i + 1) * width);

@@ -559,9 +559,9 @@ void OfferAllocator::restore(const State& state) {
   }
   // each filter is put before those of its machine, so the last one comes first
   for (size_t i = state.filter_row.size(); i-- > 0;)
-    add_filter(frameworks_[static_cast<size_t>(state.filter_row[i])],
-               static_cast<size_t>(state.filter_machine[i]),
-               state.filter_amount.data() + i * width_, state.filter_until_us[i]);
+    add_filter(frameworks_.at(static_cast<size_t>(state.filter_row[i])),
+               machine_row(state.filter_machine[i]), state.filter_amount.data() + i * width_,
+               state.filter_until_us[i]);
 }
 
 }  // namespace agora

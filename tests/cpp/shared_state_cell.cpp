@@ -162,6 +162,12 @@ class Harness {
       ++held;
     }
     CHECK(cell_->holds().size() == before + held);
+    for (size_t i = 0; i < k; ++i) {
+      const auto row = static_cast<size_t>(machine[i]);
+      for (size_t r = 0; r < dimensions_ && ids[i] >= 0; ++r)
+        CHECK(amount[i * dimensions_ + r] == 0 ||
+              cell_->taken_at(row, r) <= limit_[row * dimensions_ + r]);
+    }
     if (k == 0) return;
     machine[0] = static_cast<int32_t>(cell_->machines());
     expect_refused(hold);
@@ -266,8 +272,6 @@ class Harness {
       for (size_t r = 0; r < dimensions_; ++r) {
         taken[first + r] += hold.amount[r];
         held[first + r] += hold.amount[r];
-        CHECK(hold.amount[r] == 0 ||
-              taken[first + r] <= std::max(limit_[first + r], used[first + r]));
       }
     }
     int64_t of_first = 0;

@@ -46,8 +46,8 @@ class Claim:
         machine, rack: What it claimed.
         preferred: Whether the task prefers this machine.
         cost: The placement cost of the task there.
-        outcome: "committed", or why the cell rejected it: "stale", "full", "evicted" (these are
-            conflicts), "machine_down" or "gang".
+        outcome: "committed", or why the cell rejected it: "stale", "full", "evicted", "held"
+            (these are conflicts), "machine_down" or "gang".
         is_conflict: Whether it was rejected because another claim was first.
         round_us: When the decision round began; None if that is not on record.
         decision_us: How long the decision took; None if that is not on record.
@@ -183,6 +183,7 @@ MOST_COMMITS = 4  # of others on a machine, that are shown
 _REASONS = {
     "stale": "the machine had changed",
     "full": "no room left",
+    "held": "the room was held for an offer",
     "evicted": "a task it was to evict was gone, or another scheduler's",
     "machine_down": "the machine was down",
     "gang": "another task of its gang found no place",
@@ -315,6 +316,8 @@ def _rivals(claim: Claim) -> Iterator[str]:
     """Who had claimed the machine meanwhile."""
     if claim.rival is None and claim.outcome in ("stale", "full"):
         yield f"no other scheduler had claimed machine {claim.machine}"
+    elif claim.outcome == "held":
+        yield f"it was held for {claim.rival or 'its own scheduler'}"
     elif claim.rival is not None and not any(one.by_rival for one in claim.others):
         yield f"the rival is {claim.rival}; which task it placed there is not on record"
     commits = [

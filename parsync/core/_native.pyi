@@ -446,3 +446,26 @@ class RunningReply(CoreEvent):
     allocation: Int64
     task: Int64
     machine: Int32
+
+@static_frozen
+class HoldRequest(CoreEvent):
+    reply_to: int
+    sequence: int
+    holder: Int32
+    machine: Int32
+    amount: Int64
+
+@static_frozen
+class HoldReply(CoreEvent):
+    sequence: int
+    hold: Int64
+
+@static_frozen
+class HoldsReleased(CoreEvent):
+    hold: Int64
+
+@static_frozen
+class HoldsEnded(CoreEvent):
+    hold: Int64
+    remainder: Int64
+    cause: int

@@ -6,6 +6,8 @@ is a plain object `handle(now_us, event) -> list[Effect]` (participant.py).
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from parsync.core._native import (
     AllocationsEnded,
     ArrivalsDue,
@@ -14,6 +16,10 @@ from parsync.core._native import (
     CommitRequest,
     DecisionDone,
     HeartbeatDue,
+    HoldReply,
+    HoldRequest,
+    HoldsEnded,
+    HoldsReleased,
     MachinesChanged,
     MachinesDue,
     PhaseDue,
@@ -65,4 +71,15 @@ CORE_EVENTS: tuple[type[Event], ...] = (
     QuotaShares,
     RunningRequest,
     RunningReply,
+    HoldRequest,
+    HoldReply,
+    HoldsReleased,
+    HoldsEnded,
 )
+
+
+class HoldEnd(IntEnum):
+    """Why holds ended that nobody released (HoldsEnded)."""
+
+    ACCEPTED = 0  # a transaction named them, whatever became of its claims
+    LOST = 1  # their machine went down

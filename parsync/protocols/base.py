@@ -22,6 +22,8 @@ from parsync.core.events import (
     CommitReply,
     CommitRequest,
     DecisionDone,
+    HoldEnd,
+    HoldsEnded,
     MachinesChanged,
     SampleDue,
     Started,
@@ -386,6 +388,13 @@ class CellWatcher(ABC):
         down end after this."""
         return []
 
+    def on_holds_ended(
+        self, now_us: int, hold: Int64, remainder: Int64, cause: HoldEnd
+    ) -> list[Effect]:
+        """Handle holds, of this participant or another, that a transaction or a lost machine ended:
+        int64[k] and int64[k, resources] as in HoldsEnded. Queues at the machines are not told."""
+        return []
+
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:
             case TasksStarted(_, task, allocation, machine, owner):
@@ -395,6 +404,8 @@ class CellWatcher(ABC):
                 return self.on_tasks_ended(now_us, kind, task, allocation, machine, owner)
             case MachinesChanged(machine, up):
                 return self.on_machines_changed(now_us, machine, up)
+            case HoldsEnded(hold, remainder, cause):
+                return self.on_holds_ended(now_us, hold, remainder, HoldEnd(cause))
             case Started():
                 return self.on_started(now_us)
         return self.on_event(now_us, event)

@@ -62,7 +62,8 @@ class ProtocolCapability(StrEnum):
     COMMITS_GANGS_WHOLE = "commits_gangs_whole"
 
     # The master notifies the protocol's participant beside it of every start, end and machine
-    # change (TasksStarted, AllocationsEnded, MachinesChanged), at the same instant.
+    # change (TasksStarted, AllocationsEnded, MachinesChanged), and of holds that transactions or
+    # lost machines end (HoldsEnded), at the same instant.
     WATCHES_CELL = "watches_cell"
 
 

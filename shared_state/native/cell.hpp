@@ -549,8 +549,8 @@ class Cell {
   void undo(const Claims& claims, std::vector<Taken>& taken, size_t keep);
   template <size_t R>
   Reason judge(size_t row, int64_t task, const int64_t* request, bool stale) const;
+  Reason why_no_room(size_t row, const int64_t* request) const;
   bool fits_without_holds(size_t row, const int64_t* request) const;
-  int32_t rival(Reason reason, size_t row, int32_t scheduler) const;
   void find_named_holds(const Claims& claims);
   bool is_stale(const Claims& claims, size_t i) const;
   void end_hold(int64_t id, std::vector<Hold>& ended);

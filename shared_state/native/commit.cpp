@@ -197,9 +197,10 @@ void Cell::validate(const Claims& claims, const Answer& answer) {
   }
   make_room_for_task(last_task);
   find_named_holds(claims);
+  const bool may_be_stale = claims.seqnum || !claims.holds.empty();
   for (size_t i = 0; i < claims.count; ++i) {
     __builtin_prefetch(placed_.data() + (static_cast<size_t>(claims.task[i]) >> 6), 1);
-    const bool stale = is_stale(claims, i);
+    const bool stale = may_be_stale && is_stale(claims, i);
     answer.reason[i] = static_cast<int8_t>(stale ? Reason::Stale : Reason::Accepted);
     answer.allocation[i] = -1;
     answer.rival[i] = -1;
@@ -213,15 +214,12 @@ Reason Cell::judge(size_t row, int64_t task, const int64_t* request, bool stale)
   if (!rows_[row].up()) return Reason::MachineDown;
   if (placed(task)) return Reason::Duplicate;
   if (stale) return Reason::Stale;
-  if (fits<R>(row, request)) return Reason::Accepted;
-  return !holds_.empty() && fits_without_holds(row, request) ? Reason::Held : Reason::Full;
+  return fits<R>(row, request) ? Reason::Accepted : why_no_room(row, request);
 }
 
-// Who was first, where a claim is rejected for that: -1 if nobody else was, and for other reasons.
-int32_t Cell::rival(Reason reason, size_t row, int32_t scheduler) const {
-  if (reason == Reason::Stale || reason == Reason::Full) return rows_[row].rival_of(scheduler);
-  if (reason == Reason::Held) return holds_.rival_of(static_cast<int32_t>(row), scheduler);
-  return -1;
+// Out of the way of claims that fit.
+Reason Cell::why_no_room(size_t row, const int64_t* request) const {
+  return !holds_.empty() && fits_without_holds(row, request) ? Reason::Held : Reason::Full;
 }
 
 // What an accepted claim leaves behind besides the row's use, its task's bit and the claimant;
@@ -249,8 +247,10 @@ void Cell::commit_each(const Claims& claims, const Answer& answer) {
       set_placed(task);
       rows_[row].claimed_by(claims.scheduler);
       answer.allocation[i] = record(claims, i);
-    } else {
-      answer.rival[i] = rival(reason, row, claims.scheduler);
+    } else if (reason == Reason::Stale || reason == Reason::Full) {
+      answer.rival[i] = rows_[row].rival_of(claims.scheduler);
+    } else if (reason == Reason::Held) {
+      answer.rival[i] = holds_.rival_of(claims.machine[i], claims.scheduler);
     }
   }
 }
@@ -315,7 +315,10 @@ void Cell::decide_groups(const Claims& claims, const Answer& answer, std::vector
     for (const uint32_t i : members) {
       const auto row = static_cast<size_t>(claims.machine[i]);
       Reason reason = judge<R>(row, claims.task[i], claims.request + i * n, is_stale(claims, i));
-      answer.rival[i] = rival(reason, row, claims.scheduler);
+      answer.rival[i] =
+          reason == Reason::Stale || reason == Reason::Full ? rows_[row].rival_of(claims.scheduler)
+          : reason == Reason::Held ? holds_.rival_of(claims.machine[i], claims.scheduler)
+                                   : -1;
       if (reason == Reason::Full &&
           std::binary_search(lost_rows_.begin(), lost_rows_.end(), claims.machine[i])) {
         reason = Reason::Evicted;

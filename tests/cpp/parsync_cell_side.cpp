@@ -76,11 +76,13 @@ class World {
           CHECK(wrong.event == event);
         }
       }
-      std::vector<int64_t> used(kMachines);
+      std::vector<int64_t> taken(kMachines);
       const Released live = allocations(cell_, -1);
       for (size_t i = 0; i < live.size(); ++i)
-        used[static_cast<size_t>(live.machine[i])] += live.request.row(i)[0];
-      CHECK(std::equal(used.begin(), used.end(), cell_.taken().begin()));
+        taken[static_cast<size_t>(live.machine[i])] += live.request.row(i)[0];
+      for (const auto& [id, hold] : cell_.holds().all())
+        taken[static_cast<size_t>(hold.machine)] += hold.amount[0];
+      CHECK(std::equal(taken.begin(), taken.end(), cell_.taken().begin()));
     }
     CHECK(refused > 300);
   }
@@ -241,7 +243,7 @@ class World {
     const auto of = [](auto event) -> EventPtr {
       return std::make_shared<const decltype(event)>(std::move(event));
     };
-    switch (draw(11)) {
+    switch (draw(13)) {
       case 0: {
         Transaction made;
         made.scheduler = number();
@@ -250,6 +252,7 @@ class World {
         made.request = odd_table();
         made.synced_us = odd_column<int64_t>();
         if (draw(2)) made.evict = odd_column<int64_t>();
+        if (draw(2)) made.holds = odd_column<int64_t>();
         CommitRequest event;
         event.reply_to = number();
         event.transaction = std::make_shared<const Transaction>(std::move(made));
@@ -311,7 +314,20 @@ class World {
         event.result = std::make_shared<const CommitResult>();
         return of(std::move(event));
       }
-      case 9:
+      case 9: {
+        HoldRequest event;
+        event.reply_to = number();
+        event.holder = odd_column<int32_t>();
+        event.machine = odd_column<int32_t>();
+        event.amount = odd_table();
+        return of(std::move(event));
+      }
+      case 10: {
+        HoldsReleased event;
+        event.hold = odd_column<int64_t>();
+        return of(std::move(event));
+      }
+      case 11:
         return of(SampleDue{});
       default:
         return of(HeartbeatDue{});

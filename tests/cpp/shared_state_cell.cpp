@@ -42,7 +42,7 @@ class Harness {
   }
 
   void step() {
-    switch (draw(8)) {
+    switch (draw(10)) {
       case 0:
         release();
         break;
@@ -57,6 +57,12 @@ class Harness {
         break;
       case 4:
         scan();
+        break;
+      case 5:
+        hold();
+        break;
+      case 6:
+        end_holds();
         break;
       default:
         commit();
@@ -75,6 +81,11 @@ class Harness {
     return ids_.empty() ? 7 : ids_[static_cast<size_t>(draw(static_cast<int64_t>(ids_.size())))];
   }
 
+  int64_t any_hold() {
+    return holds_.empty() ? 7
+                          : holds_[static_cast<size_t>(draw(static_cast<int64_t>(holds_.size())))];
+  }
+
   void commit() {
     const auto k = static_cast<size_t>(draw(30)), e = static_cast<size_t>(draw(3) ? 0 : draw(6));
     std::vector<int64_t> task(k), request(k * dimensions_), synced(k), gang(k), allocation(k),
@@ -91,6 +102,8 @@ class Harness {
     }
     for (int64_t& amount : request) amount = draw(4);
     for (size_t i = 0; i < e; ++i) evict.push_back(any_id());
+    std::vector<int64_t> holds(static_cast<size_t>(draw(3) ? 0 : draw(6)));
+    for (int64_t& hold : holds) hold = any_hold();
     const size_t before = cell_->live();
     Claims claims{static_cast<int32_t>(draw(3)),
                   draw(2) == 0,
@@ -102,11 +115,20 @@ class Harness {
                   synced.data(),
                   draw(2) ? gang.data() : nullptr,
                   draw(2) ? seqnum.data() : nullptr,
-                  evict};
+                  evict,
+                  holds};
     const Answer answer{reason.data(), allocation.data(), rival.data(),
                         age.data(),    version.data(),    evicted.data()};
     const size_t ended = cell_->commit(claims, answer);
     CHECK(ended <= e);
+    for (const int64_t hold : holds) {
+      const Hold* const left = cell_->holds().find(hold);
+      CHECK(left == nullptr || left->holder != claims.scheduler);
+    }
+    for (size_t i = 0; i < k && !holds.empty(); ++i)
+      CHECK(reason[i] != 0 || std::ranges::any_of(cell_->ended_holds(), [&](const Hold& hold) {
+              return hold.machine == machine[i];
+            }));
     size_t accepted = 0;
     for (size_t i = 0; i < k; ++i) {
       CHECK((reason[i] == 0) == (allocation[i] >= 0));
@@ -118,6 +140,46 @@ class Harness {
       machine[k - 1] = static_cast<int32_t>(cell_->machines());
       expect_refused([&] { cell_->commit(claims, answer); });
     }
+  }
+
+  void hold() {
+    const auto k = static_cast<size_t>(draw(6));
+    std::vector<int32_t> holder(k), machine(k);
+    std::vector<int64_t> amount(k * dimensions_), ids(k);
+    for (int32_t& of : holder) of = static_cast<int32_t>(draw(3));
+    for (int32_t& row : machine) row = any_machine();
+    for (int64_t& of : amount) of = draw(4);
+    const auto hold = [&] {
+      cell_->hold(k, holder.data(), machine.data(), amount.data(), ids.data());
+    };
+    const size_t before = cell_->holds().size();
+    hold();
+    size_t held = 0;
+    for (const int64_t id : ids) {
+      if (id < 0) continue;
+      CHECK(holds_.empty() || id > holds_.back());
+      holds_.push_back(id);
+      ++held;
+    }
+    CHECK(cell_->holds().size() == before + held);
+    for (size_t i = 0; i < k; ++i) {
+      const auto row = static_cast<size_t>(machine[i]);
+      for (size_t r = 0; r < dimensions_ && ids[i] >= 0; ++r)
+        CHECK(amount[i * dimensions_ + r] == 0 ||
+              cell_->taken_at(row, r) <= limit_[row * dimensions_ + r]);
+    }
+    if (k == 0) return;
+    machine[0] = static_cast<int32_t>(cell_->machines());
+    expect_refused(hold);
+  }
+
+  void end_holds() {
+    std::vector<int64_t> ids{-1, INT64_MAX, INT64_MIN};
+    for (int n = 0; n < 4; ++n) ids.push_back(any_hold());
+    const size_t before = cell_->holds().size();
+    const std::vector<Hold> ended = cell_->end_holds(ids);
+    CHECK(cell_->holds().size() == before - ended.size());
+    CHECK(cell_->end_holds(ids).empty());
   }
 
   void release() {
@@ -175,7 +237,7 @@ class Harness {
     for (size_t i = 0; i < scan.count; ++i) {
       const auto machine = static_cast<size_t>(scan.first_row) + row[i];
       for (size_t r = 0; r < dimensions_; ++r)
-        CHECK(used[i * dimensions_ + r] == cell_->used_at(machine, r));
+        CHECK(used[i * dimensions_ + r] == cell_->taken_at(machine, r));
       CHECK(seqnum[i] == cell_->rows()[machine].seqnum &&
             up[i] == static_cast<bool>(cell_->rows()[machine].up()));
       CHECK(i == 0 || row[i - 1] < row[i]);
@@ -203,15 +265,26 @@ class Harness {
         used[static_cast<size_t>(all.machine[i]) * dimensions_ + r] +=
             all.request[i * dimensions_ + r];
     }
+    std::vector<int64_t> taken = used, held(used.size());
+    for (const auto& [id, hold] : cell_->holds().all()) {
+      const auto first = static_cast<size_t>(hold.machine) * dimensions_;
+      CHECK(cell_->rows()[static_cast<size_t>(hold.machine)].up());
+      for (size_t r = 0; r < dimensions_; ++r) {
+        taken[first + r] += hold.amount[r];
+        held[first + r] += hold.amount[r];
+      }
+    }
     int64_t of_first = 0;
     for (size_t machine = 0; machine < cell_->machines(); ++machine) {
       for (size_t r = 0; r < dimensions_; ++r)
-        CHECK(cell_->used_at(machine, r) == used[machine * dimensions_ + r]);
+        CHECK(cell_->used_at(machine, r) == used[machine * dimensions_ + r] &&
+              cell_->held_at(machine, r) == held[machine * dimensions_ + r] &&
+              cell_->taken_at(machine, r) == taken[machine * dimensions_ + r]);
       of_first += used[machine * dimensions_];
     }
     CHECK(cell_->used_of_first() == of_first);
     if (draw(500) == 0)  // the cell is wide from now on
-      CHECK(std::equal(used.begin(), used.end(), cell_->taken().begin(), cell_->taken().end()));
+      CHECK(std::equal(taken.begin(), taken.end(), cell_->taken().begin(), cell_->taken().end()));
     was_narrow |= cell_->is_narrow();
     was_wide |= !cell_->is_narrow();
     std::sort(all.task.begin(), all.task.end());
@@ -224,7 +297,7 @@ class Harness {
 
   std::mt19937_64 random_;
   size_t dimensions_;
-  std::vector<int64_t> limit_, offsets_, versions_, ids_;
+  std::vector<int64_t> limit_, offsets_, versions_, ids_, holds_;
   std::unique_ptr<Cell> cell_;
   int64_t loaded_ = 0;
 

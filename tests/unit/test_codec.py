@@ -80,6 +80,11 @@ EVENTS = [
     events.QuotaShares(4, I64.reshape(3, 1), I64.reshape(3, 1), I64.reshape(3, 1)),
     events.RunningRequest(2, I32, 9),
     events.RunningReply(I32, I64, I64, I32),
+    events.CommitRequest(1, replace(TRANSACTION, holds=I64[:2])),
+    events.HoldRequest(-5, 3, I32, I32, REQUEST),
+    events.HoldReply(3, I64),
+    events.HoldsReleased(I64),
+    events.HoldsEnded(I64, REQUEST, 1),
 ]
 
 
@@ -271,6 +276,12 @@ def test_events_of_python_classes_with_too_much_are_refused() -> None:
         grown[grown.index(len(data) - 3)] += len(fields) - 2  # the bytes of the extension
         with pytest.raises(ValueError, match="a field too many"):
             WITH_NESTS.decode(bytes(grown))
+
+
+def test_a_protocol_whose_name_is_no_text_is_unknown() -> None:
+    data = WITH_NESTS.encode(Nest(7)).replace(b"nest", b"n\x80st")
+    with pytest.raises(AgoraError, match="unknown event 1 of protocol"):
+        WITH_NESTS.decode(data)
 
 
 @given(st.sampled_from(EVENTS), st.data())

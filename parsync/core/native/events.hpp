@@ -470,6 +470,89 @@ Attributes:
   }
 };
 
+struct HoldRequest final : EventOf<HoldRequest> {
+  static constexpr EventType kType{kCoreKind, 28, Priority::Commit};
+  static constexpr const char* kName = "HoldRequest";
+  static constexpr const char* kDoc =
+      R"(Participant beside the master -> master: hold room for offers, one after the other.
+
+Attributes:
+    reply_to: The address that gets the answer.
+    sequence: The sender's own number, which the answer repeats.
+    holder: int32[k], the agents that the offers go to.
+    machine: int32[k].
+    amount: int64[k, R].)";
+
+  int64_t reply_to = 0;
+  int64_t sequence = 0;
+  SharedColumn<int32_t> holder;   // [k]
+  SharedColumn<int32_t> machine;  // [k]
+  SharedTable<int64_t> amount;    // [k, R]
+
+  static constexpr auto fields() {
+    return std::tuple{
+        Field{"reply_to", &HoldRequest::reply_to}, Field{"sequence", &HoldRequest::sequence},
+        Field{"holder", &HoldRequest::holder}, Field{"machine", &HoldRequest::machine},
+        Field{"amount", &HoldRequest::amount}};
+  }
+};
+
+struct HoldReply final : EventOf<HoldReply> {
+  static constexpr EventType kType{kCoreKind, 29, Priority::Commit};
+  static constexpr const char* kName = "HoldReply";
+  static constexpr const char* kDoc =
+      R"(Master -> the address HoldRequest.reply_to.
+
+Attributes:
+    sequence: Of the request.
+    hold: int64[k], the ids of the holds; -1 where the amount did not fit, or the machine was down.)";
+
+  int64_t sequence = 0;
+  SharedColumn<int64_t> hold;  // [k]
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"sequence", &HoldReply::sequence}, Field{"hold", &HoldReply::hold}};
+  }
+};
+
+struct HoldsReleased final : EventOf<HoldsReleased> {
+  static constexpr EventType kType{kCoreKind, 30, Priority::Free};
+  static constexpr const char* kName = "HoldsReleased";
+  static constexpr const char* kDoc =
+      R"(Participant beside the master -> master: these holds (int64[k], ids) end, as their offers
+were declined, rescinded or have expired. Those that have ended already are skipped.)";
+
+  SharedColumn<int64_t> hold;  // [k]
+
+  static constexpr auto fields() { return std::tuple{Field{"hold", &HoldsReleased::hold}}; }
+};
+
+// Why the master ended holds.
+enum class HoldEnd : int8_t { Accepted = 0, Lost = 1 };
+
+struct HoldsEnded final : EventOf<HoldsEnded> {
+  static constexpr EventType kType{kCoreKind, 31, Priority::Free};
+  static constexpr const char* kName = "HoldsEnded";
+  static constexpr const char* kDoc =
+      R"(Master -> participants beside it that watch the cell: holds ended that nobody released.
+
+Attributes:
+    hold: int64[k], their ids.
+    remainder: int64[k, R], what the accepted claims of the transaction left of each, which is free
+        again. Of several holds on a machine, the one with the lowest id is used up first. Of a
+        lost machine, all that was held.
+    cause: A parsync.core.events.HoldEnd.)";
+
+  SharedColumn<int64_t> hold;      // [k]
+  SharedTable<int64_t> remainder;  // [k, R]
+  int64_t cause = 0;
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"hold", &HoldsEnded::hold}, Field{"remainder", &HoldsEnded::remainder},
+                      Field{"cause", &HoldsEnded::cause}};
+  }
+};
+
 inline void SyncReply::encode_for_log(EventEncoder&, std::string& out) const {
   msgpack::put_array_head(out, 2);
   msgpack::put_integer(out, epoch);

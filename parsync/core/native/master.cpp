@@ -4,6 +4,7 @@
 #include <cassert>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -72,6 +73,30 @@ TasksEnded joined(const std::vector<std::shared_ptr<const TasksEnded>>& events) 
   return all;
 }
 
+// What the accepted claims of a transaction left of each hold that it ended, [holds, R].
+SharedTable<int64_t> remainder_of(const Holds& ended, const Transaction& transaction,
+                                  const CommitResult& result) {
+  const size_t width = ended.amount.width();
+  std::map<int32_t, std::vector<int64_t>> claimed;  // by machine
+  for (size_t i = 0; i < transaction.size(); ++i) {
+    if (result.reason[i] != 0) continue;
+    std::vector<int64_t>& of_machine = claimed[transaction.machine[i]];
+    of_machine.resize(width);
+    for (size_t r = 0; r < width; ++r) of_machine[r] += transaction.request.row(i)[r];
+  }
+  auto [remainder, left] = SharedTable<int64_t>::make(ended.size(), width);
+  for (size_t i = 0; i < ended.size(); ++i) {
+    std::copy_n(ended.amount.row(i), width, left + i * width);
+    const auto of_machine = claimed.find(ended.machine[i]);
+    for (size_t r = 0; r < width && of_machine != claimed.end(); ++r) {
+      const int64_t used = std::min(left[i * width + r], of_machine->second[r]);
+      left[i * width + r] -= used;
+      of_machine->second[r] -= used;
+    }
+  }
+  return remainder;
+}
+
 }  // namespace
 
 Master::Master(ObservedCell cell, MasterSettings settings, Measurements& records)
@@ -104,6 +129,11 @@ void Master::handle(int64_t now_us, const EventPtr& event, Effects& effects) {
       return show_running(as<RunningRequest>(event), effects);
     case TasksFinished::kType.key():
       return finish_tasks(now_us, as<TasksFinished>(event), effects);
+    case HoldRequest::kType.key():
+      return hold(now_us, as<HoldRequest>(event), effects);
+    case HoldsReleased::kType.key():
+      cell_.end_holds(as<HoldsReleased>(event).hold, now_us);
+      return;
     case SampleDue::kType.key():
       return sample(now_us, as<SampleDue>(event).sample, effects);
     case MachinesChanged::kType.key():
@@ -161,6 +191,9 @@ void Master::commit(int64_t now_us, const CommitRequest& event, Effects& effects
   if (event.reply_to == owner) effects.send(owner, reply);
   if (result->evicted.size())
     notify_ended(now_us, describe(cell_.cell(), result->evicted), ChangeKind::Evicted, effects);
+  if (!cell_.cell().ended_holds().empty() && !beside_.empty())
+    notify_holds_ended(HoldEnd::Accepted,
+                       remainder_of(ended_holds(cell_.cell()), *transaction, *result), effects);
   const auto accepted =
       static_cast<size_t>(std::count(result->reason.begin(), result->reason.end(), int8_t{0}));
   if (accepted) {
@@ -226,7 +259,27 @@ void Master::change_machines(int64_t now_us, const EventPtr& event, Effects& eff
   const auto& changed = as<MachinesChanged>(event);
   const Released lost = cell_.set_machines(changed.machine, changed.up, now_us);
   for (const int64_t address : settings_.watchers) effects.send(address, event);
+  if (!cell_.cell().ended_holds().empty())
+    notify_holds_ended(HoldEnd::Lost, ended_holds(cell_.cell()).amount, effects);
   notify_ended(now_us, lost, ChangeKind::Lost, effects);
+}
+
+void Master::hold(int64_t now_us, const HoldRequest& event, Effects& effects) {
+  HoldReply reply;
+  reply.sequence = event.sequence;
+  reply.hold = cell_.hold(event.holder, event.machine, event.amount, now_us);
+  effects.send(event.reply_to, std::move(reply));
+}
+
+// Of the holds that the cell's last call ended.
+void Master::notify_holds_ended(HoldEnd cause, const SharedTable<int64_t>& remainder,
+                                Effects& effects) {
+  HoldsEnded ended;
+  ended.hold = ended_holds(cell_.cell()).hold;
+  ended.remainder = remainder;
+  ended.cause = static_cast<int64_t>(cause);
+  const EventPtr event = std::make_shared<const HoldsEnded>(std::move(ended));
+  for (const int64_t address : beside_) effects.send(address, event);
 }
 
 void Master::add_waiting_ends(int64_t agent, std::shared_ptr<const TasksEnded> ended) {

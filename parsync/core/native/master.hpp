@@ -8,7 +8,12 @@
 //   TasksFinished   -> the allocations end; TasksEnded to those agents that want ends at once
 //   MachinesChanged -> what ran on machines that went down is lost: TasksCancelled, TasksEnded
 //   RunningRequest  -> RunningReply
+//   HoldRequest     -> the room that fits is held; HoldReply
+//   HoldsReleased   -> the holds end
 //   SampleDue       -> a row of the cell's time series; all rows are handed out
+//
+// Holds that a transaction or a lost machine ends: HoldsEnded to participants beside the master
+// that watch the cell.
 //
 // Watchers (participants beside the master, and the worker pool where protocols have queues at the
 // machines) are notified of every start, end and machine change. The pool is not notified of the
@@ -104,6 +109,8 @@ class Master : public Participant {
   void record_shares(int64_t now_us, const QuotaShares& event);
   void record_quota_use(int64_t now_us);
 
+  void hold(int64_t now_us, const HoldRequest& event, Effects& effects);
+  void notify_holds_ended(HoldEnd cause, const SharedTable<int64_t>& remainder, Effects& effects);
   void notify_started(EventPtr started, Effects& effects);
   void notify_ended(int64_t now_us, const Released& ended, ChangeKind change, Effects& effects);
   SharedColumn<int32_t> owner_column(int32_t owner, size_t count);

@@ -25,7 +25,8 @@ void bind_events(nanobind::module_& module) {
                   DecisionDone, TasksStarted, TasksCancelled, TasksFinished, TasksEnded,
                   TasksAdopted, MachinesChanged, SampleDue, HeartbeatDue, PhaseDue, ArrivalsDue,
                   MachinesDue, ClaimsSettled, AllocationsEnded, QuotaRoundDue, QuotaRequest,
-                  QuotaReport, QuotaGrant, QuotaShares, RunningRequest, RunningReply>();
+                  QuotaReport, QuotaGrant, QuotaShares, RunningRequest, RunningReply, HoldRequest,
+                  HoldReply, HoldsReleased, HoldsEnded>();
 }
 
 }  // namespace

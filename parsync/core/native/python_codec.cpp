@@ -258,7 +258,9 @@ nb::object checked(PyObject* made) {
 
 // As Python shows a text in a message.
 std::string quoted(std::string_view text) {
-  return nb::repr(nb::str(text.data(), text.size())).c_str();
+  PyObject* const shown = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                               "backslashreplace");  // damaged bytes may be no text
+  return nb::repr(nb::steal(shown)).c_str();
 }
 
 }  // namespace

@@ -46,8 +46,9 @@ class Outcome:
 
 class ConflictFigures(Figures):
     """Transactions and claims belong to the window in which the answer came. A conflict is a claim
-    rejected as stale, full or evicted; collateral of a gang and machines that are down are counted
-    apart. A transaction with any conflict has failed."""
+    rejected as stale, full, evicted or held (the room was held for an offer; counted among the full
+    ones); collateral of a gang and machines that are down are counted apart. A transaction with any
+    conflict has failed."""
 
     transactions: Count
     claims: Count
@@ -64,7 +65,8 @@ class ConflictFigures(Figures):
         "Conflict rate",
         Unit.SHARE,
         Better.LOWER,
-        "Claims rejected because another scheduler was first (stale, full, evicted) of all claims.",
+        "Claims rejected because another scheduler was first (stale, full, evicted, held) of all "
+        "claims.",
         headline=True,
         column_label="Conflicts",
         per_scheduler=True,
@@ -107,8 +109,8 @@ class ConflictMetric(NativeMetric):
             whole="claims",
             unit=Unit.SHARE,
             axis="Claims in conflict",
-            caption="Claims rejected as stale, full or evicted, of all claims answered at each "
-            "moment.",
+            caption="Claims rejected as stale, full, evicted or held, of all claims answered at "
+            "each moment.",
             look_for="Compare the same load before and after the peak.",
         ),
     )
@@ -299,7 +301,8 @@ class ConflictCauses(Figures):
     observed.
 
     A claim that is rejected as stale, full or evicted has one cause, the first of these that
-    applies. Its rival is the other scheduler that last claimed the machine (CommitResult.rival).
+    applies. Its rival is the other scheduler that last claimed the machine (CommitResult.rival). A
+    claim that is rejected as held lost to an offer and not to a claim: its cause is staleness.
 
     1. Same tick: the rival's claim was decided at the same microsecond of the cell. No
        synchronisation could have shown it.

@@ -74,7 +74,8 @@ void ConflictCauses::count(const Transaction& transaction, const CommitResult& r
     if (!is_conflict(result.reason[i])) continue;
     const int32_t machine = transaction.machine[i], rival = result.rival[i];
     const auto row = static_cast<size_t>(machine);
-    const Claim* const claim = rival == kNobody                  ? nullptr
+    const bool is_held = result.reason[i] == static_cast<int8_t>(Reason::Held);
+    const Claim* const claim = rival == kNobody || is_held       ? nullptr
                                : last_[row].scheduler == rival   ? &last_[row]
                                : before_[row].scheduler == rival ? &before_[row]
                                                                  : nullptr;

@@ -390,7 +390,7 @@ def _simulation_table(results: Results) -> Table:
 
 # The probe ratio
 
-RATIOS = (1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 4.0)
+RATIOS = (1.0, 1.05, 1.2, 1.5, 2.0, 3.0, 4.0)
 SWEEP_LOADS = (0.8, 0.9)
 LOST_RATIOS, LOST_TIMES_MS = (1, 2, 3), (5, 10, 20, 50, 100)
 _SWEEP_JOBS, _LOST_JOBS = {SMOKE: 10_000, PAPER: 60_000}, {SMOKE: 2_000, PAPER: 10_000}
@@ -474,7 +474,7 @@ def _draw_probe_ratio(results: Results) -> Figure:
     lost = []
     for look, d in enumerate(LOST_RATIOS, start=2):
         for cancels, dotted in ((_WITH, False), (_WITHOUT, True)):
-            name = f"d = {d}" if cancels == _WITH else f"d RTT / (t + d RTT), d = {d}"
+            name = "d RTT / (t + d RTT)" if dotted else f"Tasks with d = {d}"
             points = [(float(time), asking(d, time, cancels)) for time in LOST_TIMES_MS]
             formula = [_constant(lost_share(d, time)) for time in LOST_TIMES_MS]
             lost.append(Line(name, points, formula if dotted else LOST, look, dotted=dotted))
@@ -487,7 +487,7 @@ def _draw_probe_ratio(results: Results) -> Figure:
                 "Mean response of jobs (ms)",
                 over_ratio(RESPONSE),
                 _ratios_x,
-                plots.logarithmic_y,
+                _responses_y,
             ),
             Panel(
                 "Tasks of 100 ms",
@@ -515,6 +515,13 @@ def _constant(value: float) -> Reader:
 
 def _ratios_x(axes: Axes) -> None:
     axes.set_xlim(0.9, 4.1)
+
+
+def _responses_y(axes: Axes) -> None:
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=95)
+    axes.set_yticks([100, 120, 150, 200, 300], ["100", "120", "150", "200", "300"])
+    axes.set_yticks([], minor=True)
 
 
 def _times_x(axes: Axes) -> None:

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from experiments.config.flags import TRACES
 from experiments.figures import style
-from experiments.papers import plots
 from experiments.papers.chapter import Chapter, Like, Results, Table, like
 from experiments.papers.claims import Value
 from experiments.papers.sparrow.runs import (
@@ -384,7 +383,10 @@ def _draw(results: Results) -> Figure:
             axes.set_xlim(-0.3, len(PERCENTILES) - 0.7)
             axes.set_title(f"Load {load:g}")
             axes.set_xlabel("Percentile of short jobs")
-            plots.logarithmic_y(axes)
+            axes.set_yscale("log")
+            ticks = (200, 500, 1_000, 2_000, 5_000, 10_000)
+            axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
+            axes.set_yticks([], minor=True)
             axes.set_ylabel("Response (s)")
         style.legend(figure, made[1])
     return figure

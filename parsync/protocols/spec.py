@@ -115,6 +115,18 @@ class Environment:
     quotas: TaskQuotas | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEnvironment(Environment):
+    """What queues at the machines are given besides: they are part of the worker pool, which knows
+    the true run times.
+
+    Args:
+        workload: That of the run. Whoever shows agents of its run times is an oracle, and says so.
+    """
+
+    workload: Workload
+
+
 @dataclass(frozen=True, slots=True)
 class AgentEnvironment:
     """What an agent is given besides.
@@ -196,7 +208,7 @@ class ProtocolSpec:
     make_agent: Callable[[AgentEnvironment], Agent]
     cell_side: Callable[[Environment, Cell], CellSide] | None = None
     uses_cell_side: Callable[[tuple[Member, ...]], bool] = lambda members: True
-    node_side: Callable[[Environment], NodeSide] | None = None
+    node_side: Callable[[NodeEnvironment], NodeSide] | None = None
     events: tuple[type[Event], ...] = ()
     capabilities: Callable[[Any], Set[ProtocolCapability]] | Set[ProtocolCapability] = (
         NO_CAPABILITIES

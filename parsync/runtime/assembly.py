@@ -20,7 +20,13 @@ from parsync.core.workers import WorkerPool
 from parsync.metrics.tables import Tables
 from parsync.protocols import registry as protocols
 from parsync.protocols.registry import tables_of
-from parsync.protocols.spec import AgentEnvironment, Environment, GroupReach, ProtocolCapability
+from parsync.protocols.spec import (
+    AgentEnvironment,
+    Environment,
+    GroupReach,
+    NodeEnvironment,
+    ProtocolCapability,
+)
 from parsync.runtime.faults import CheckedNodeSide, ProtocolPart, made
 from parsync.spec.arm import GroupConfig, SeededArm
 from parsync.workload.placeability import Reach, unplaceable_units
@@ -277,19 +283,22 @@ class Assembly:
         return self.arm.protocol_kinds
 
     def _environment(self, kind: str) -> Environment:
+        return Environment(**self._environment_fields(kind))
+
+    def _environment_fields(self, kind: str) -> dict[str, Any]:
         workload = self.workload
-        return Environment(
-            self.arm.seed,
-            self.arm.members_of(kind),
-            workload.cell,
-            self.partitioning,
-            workload.catalog,
-            workload.tasks,
-            CELL_SIDE - self.protocols.index(kind),
-            self.arm.sample_us,
-            self.arm.options_of(kind),
-            self.quotas,
-        )
+        return {
+            "seed": self.arm.seed,
+            "members": self.arm.members_of(kind),
+            "cell": workload.cell,
+            "partitioning": self.partitioning,
+            "catalog": workload.catalog,
+            "table": workload.tasks,
+            "cell_side": CELL_SIDE - self.protocols.index(kind),
+            "sample_us": self.arm.sample_us,
+            "options": self.arm.options_of(kind),
+            "quotas": self.quotas,
+        }
 
     def workers(self) -> WorkerPool:
         workload = self.workload
@@ -309,10 +318,11 @@ class Assembly:
             [self.arm.group_of(agent).protocol.kind for agent in range(self.arm.agents)],
         )
 
-    def _node_side(self, kind: str, make: Callable[[Environment], NodeSide]) -> NodeSide:
+    def _node_side(self, kind: str, make: Callable[[NodeEnvironment], NodeSide]) -> NodeSide:
         """The queues at the machines of a protocol."""
+        environment = NodeEnvironment(**self._environment_fields(kind), workload=self.workload)
         part = None if kind in protocols.BUILT_IN else ProtocolPart(kind, "queues at the machines")
-        node_side = made(part, partial(make, self._environment(kind)), make)
+        node_side = made(part, partial(make, environment), make)
         return node_side if part is None else CheckedNodeSide(node_side, part)
 
     def arrivals(self) -> ArrivalSource:

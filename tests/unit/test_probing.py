@@ -4,7 +4,9 @@ beside rivals and failures, and with options that make no sense."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,11 +30,20 @@ from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import RunAudit
 from parsync.spec.arm import GroupConfig
 from parsync.spec.decision_times import ModelledTime
+from parsync.workload.workload import QuotaMembership
 from shared_state.errors import AgoraError
+from shared_state.random import Stream, stream_key
 from shared_state.tasks import NOWHERE_ELSE
 from shared_state.transaction import Reason
 from tests.fixtures.examples import examples
-from tests.fixtures.probing_runs import Draws, late_binding, with_machine_events
+from tests.fixtures.probing_runs import (
+    ByPriority,
+    Draws,
+    ModelledQueue,
+    RoundRobin,
+    late_binding,
+    with_machine_events,
+)
 from tests.fixtures.unit_workloads import Unit, unit_workload
 
 MS = 1000
@@ -62,6 +73,54 @@ def test_every_task_starts_where_and_when_the_model_says(
     assert ran.sums["given"] == len(workload.tasks)
     assert ran.sums["held_us"] == 2 * hop_us * model.asked
     assert ran.outcome.drained and not ran.rejections
+
+
+@pytest.mark.parametrize("hop_us", [0, 500])
+@pytest.mark.parametrize("slots", [1, 3])
+@pytest.mark.parametrize("order", ["round_robin", "priority"])
+def test_queues_that_are_not_first_come_follow_the_model_too(
+    hop_us: int, slots: int, order: str
+) -> None:
+    workload = poisson_jobs(20, slots, 0.9, 400, 50 * MS, most_tasks=12)
+    jobs = len(workload.arrival_us)
+    number = Stream(stream_key(SEED, "users")).integers(jobs, 4)  # of a user, or a priority
+    of_task = number[workload.tasks.job].astype(np.int32)
+    queue: Callable[[], ModelledQueue]
+    if order == "round_robin":
+        groups = QuotaMembership(tuple("abcd"), of_task)
+        workload = replace(workload, quotas=groups)
+        queue = partial(RoundRobin, number.tolist(), 4)
+    else:
+        workload = replace(workload, tasks=replace(workload.tasks, priority=of_task))
+        queue = partial(ByPriority, number.tolist())
+    ran = run(probing_arm(probing_group(), hop_s=hop_us / 1e6, queue=order), workload)
+    draws = Draws("probing-0", 20, False)
+    probes = [draws.draw(2 * size) for size in np.diff(workload.arrival_offsets).tolist()]
+    model = late_binding(workload, probes, slots, hop_us, True, queue_of=queue)
+    np.testing.assert_array_equal(ran.machine, model.machine)
+    np.testing.assert_array_equal(ran.start_us, model.start_us)
+    first_come = late_binding(workload, probes, slots, hop_us, True)
+    assert model.start_us != first_come.start_us
+    if order == "priority":
+        wait_us = ran.start_us - workload.tasks.submit_us
+        assert wait_us[of_task == 3].mean() < wait_us[of_task == 0].mean() / 2
+
+
+def test_without_quota_groups_the_schedulers_take_turns() -> None:
+    """One scheduler has nearly all jobs: the other waits less where they take turns."""
+    workload = poisson_jobs(10, 1, 0.9, 400, 50 * MS, most_tasks=4)
+    groups = (
+        probing_group(name="many").model_copy(update={"share": 0.9}),
+        probing_group(name="few").model_copy(update={"share": 0.1}),
+    )
+    waits_us = []
+    for order in ("first_come", "round_robin"):
+        arm = probing_arm(*groups, queue=order)
+        owner, _ = Assembly.of(arm.seeded(SEED, 1, 1_000_000, live=False), workload).owners()
+        few = np.repeat(owner == 1, np.diff(workload.arrival_offsets))
+        assert 0 < few.sum() < len(few) / 3
+        waits_us.append((run(arm, workload).start_us - workload.tasks.submit_us)[few].mean())
+    assert waits_us[1] < waits_us[0] / 2
 
 
 def test_messages_of_the_run_that_take_a_hop_count_as_the_hop() -> None:
@@ -137,6 +196,44 @@ def test_the_least_queue_is_the_textbooks(load: float, d: int) -> None:
     assert measured == pytest.approx(shortest_queue(load, d), rel=0.05)
 
 
+@pytest.mark.parametrize("d", [1.0, 2.0, 3.0])
+def test_the_least_work_starts_what_late_binding_starts(d: float) -> None:
+    """On machines of one slot, with a task per job and no delays: whoever has the least work is the
+    first that has room, on every path."""
+    workload = poisson_jobs(MACHINES, 1, 0.9, 10_000, SERVICE_US)
+    late, least = (
+        run(probing_arm(probing_group(probe_ratio=d, binding=binding), hop_s=0), workload)
+        for binding in ("late", "least_work")
+    )
+    np.testing.assert_array_equal(late.start_us, least.start_us)
+    np.testing.assert_array_equal(late.machine, least.machine)
+
+
+def test_the_least_work_knows_run_times_as_machines_shorten_them() -> None:
+    """A task takes half as long on machine 0, which it prefers, than what runs on machine 1."""
+    unit = [Unit(((1,),), at_us, is_gang=False) for at_us in (0, 1 * MS, 2 * MS)]
+    workload = unit_workload([[1], [1]], unit)
+    prefers = replace(
+        workload.catalog,
+        machine_offsets=np.array([0, 0, 1]),
+        machine=np.array([0], np.int32),
+        machine_cost=np.array([0]),
+        rack_offsets=np.array([0, 0, 0]),
+        elsewhere_cost=np.array([0, 5]),
+        unscheduled_cost=np.array([100, 100]),
+    )
+    tasks = replace(workload.tasks, preference=np.ones(3, np.int32))
+    duration_us = np.array([100 * MS, 60 * MS, 1 * MS])
+    workload = replace(
+        workload, catalog=prefers, tasks=tasks, duration_us=duration_us, preferred_permille=500
+    )
+    ran = run(probing_arm(probing_group(binding="least_work"), hop_s=0), workload)
+    first = int(ran.machine[0])
+    # of 100 ms, half on machine 0; of 60 ms, half on machine 0
+    left_ms = {0: 48, 1: 59} if first == 0 else {0: 29, 1: 98}
+    assert int(ran.machine[2]) == min(left_ms, key=lambda machine: left_ms[machine]) == 0
+
+
 @pytest.mark.parametrize("options", [{"probe_ratio": 1.0}, {"binding": "random"}])
 def test_one_probe_makes_every_machine_a_queue_of_its_own(options: dict[str, Any]) -> None:
     """M/M/1."""
@@ -176,6 +273,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"binding": "random"},
     {"binding": "least_queue"},
     {"binding": "least_queue", "sampling": "per_task"},
+    {"binding": "least_work"},
 ]
 
 
@@ -270,7 +368,7 @@ def test_probes_favour_preferred_machines_by_the_share_asked_for() -> None:
     [
         ({"probe_ratio": 0.9}, "option 'probe_ratio': Input should be greater"),
         ({"probe_ratio": 11.0}, "group 'probing': probe_ratio: expected at most 10, the machines"),
-        ({"binding": "early"}, "option 'binding': Input should be 'late', 'random' or"),
+        ({"binding": "early"}, "option 'binding': Input should be 'late', 'random', "),
         ({"probe_ration": 2.0}, "has no option 'probe_ration'"),
     ],
 )

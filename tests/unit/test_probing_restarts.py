@@ -4,6 +4,7 @@ its tasks are placed once, and the run's log repeats. Without Ray, on a hand-dri
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,14 @@ from experiments.commands import replay
 from parsync.core.addresses import WORKERS
 from parsync.core.effects import Send, SetTimer
 from parsync.core.event import Event
-from parsync.core.events import CommitReply, CommitRequest, MachinesChanged, Started, TasksStarted
+from parsync.core.events import (
+    AllocationsEnded,
+    CommitReply,
+    CommitRequest,
+    MachinesChanged,
+    Started,
+    TasksStarted,
+)
 from parsync.protocols._native import NodeQueues
 from parsync.protocols.probing.events import (
     EVENTS,
@@ -24,6 +32,7 @@ from parsync.protocols.probing.events import (
     TaskAnswers,
     TaskRequests,
 )
+from schedulers.interface import ChangeKind
 from shared_state.transaction import CommitResult, Reason
 from tests.fixtures.killed_actors import cell_and_tasks, events_of, killed_three_times, make_run
 from tests.fixtures.live_runs import probing_arm
@@ -59,12 +68,24 @@ HOP_US = 500
 
 
 class ByHand:
-    """The queues of a machine or two, and what they ask for."""
+    """The queues of a machine or two, and what they ask for.
 
-    def __init__(self, machines: int = 1) -> None:
-        self.queues = NodeQueues(
-            HOP_US, np.full((machines, 1), 2, np.int64), np.ones((20, 1), np.int64), 2
-        )
+    Args:
+        settings: Those that differ from first come, first served, without long tasks.
+    """
+
+    def __init__(self, machines: int = 1, **settings: Any) -> None:
+        usual = {
+            "hop_us": HOP_US,
+            "limit": np.full((machines, 1), 2, np.int64),
+            "request": np.ones((20, 1), np.int64),
+            "agents": 2,
+            "order": 0,
+            "key": np.zeros(0, np.int32),
+            "is_long": np.zeros(0, np.bool_),
+            "catalog": None,
+        }
+        self.queues = NodeQueues(SimpleNamespace(**usual | settings))
         self.handle(0, Started(0))
 
     def handle(self, now_us: int, event: Event) -> list[Any]:
@@ -76,10 +97,12 @@ class ByHand:
             for effect in effects
         ]
 
-    def probe(self, *probes: int, agent: int = 0, epoch: int = 0, machine: int = 0) -> list[Any]:
+    def probe(
+        self, *probes: int, agent: int = 0, epoch: int = 0, machine: int = 0, like_task: int = 0
+    ) -> list[Any]:
         """Reservations of request 7 arrive at time 0."""
         n = len(probes)
-        request, like = np.full(n, 7), np.zeros(n, np.int64)
+        request, like = np.full(n, 7), np.full(n, like_task)
         where = np.full(n, machine, np.int32)
         number = np.array(probes, np.int32)
         return self.handle(0, Probes(agent, epoch, 0, False, request, number, where, like))
@@ -158,6 +181,85 @@ def test_cancelled_reservations_leave_the_queue_and_no_others() -> None:
     assert asked(run.answer(0, -1)) == [2] and asked(run.answer(1, -1)) == [4]
     run.probe(9)
     assert run.queues.queued_at(0) == 1
+
+
+ROUND_ROBIN, PRIORITY = 1, 2
+
+
+def test_users_take_turns_and_one_served_in_vain_goes_on() -> None:
+    users = np.array([3, 5, 9] + 17 * [0], np.int32)
+    run = ByHand(order=ROUND_ROBIN, key=users)
+    run.probe(0, 1, like_task=0)  # user 3 holds both slots
+    run.probe(2, 3, like_task=0)
+    run.probe(4, 5, like_task=1)
+    run.probe(6, like_task=2)
+    assert asked(run.answer(0, -1)) == [2], "still the turn of user 3"
+    (claim,) = run.answer(1, 4)
+    assert run.settle(claim, Reason.ACCEPTED) == []
+    assert asked(run.handle(3, ended(4))) == [4], "user 5 comes after user 3"
+    assert asked(run.answer(0, -1)) == [3], "user 3 was served in vain again"
+    assert asked(run.answer(0, -1)) == [6], "it has none left; user 9 comes after user 5"
+    assert asked(run.answer(0, -1)) == [5]
+
+
+def test_a_user_whose_claim_was_rejected_keeps_its_turn() -> None:
+    users = np.array([3, 5] + 18 * [0], np.int32)
+    run = ByHand(order=ROUND_ROBIN, key=users)
+    run.probe(0, 1, like_task=0)
+    run.probe(2, like_task=0)
+    run.probe(3, like_task=1)
+    (other,) = run.answer(1, 8)
+    assert run.settle(other, Reason.ACCEPTED) == []
+    (claim,) = run.answer(0, 0)
+    assert run.settle(claim, Reason.FULL) == []
+    assert asked(run.handle(3, ended(8))) == [0, 3]
+
+
+def test_higher_priorities_go_first_and_equal_ones_in_their_order() -> None:
+    priorities = np.array([1, 4, 7, 4] + 16 * [0], np.int32)
+    run = ByHand(order=PRIORITY, key=priorities)
+    run.probe(0, 1, like_task=1)
+    run.probe(2, like_task=0)
+    run.probe(3, like_task=1)
+    run.probe(4, like_task=2)
+    run.probe(5, like_task=3)
+    (claim,) = run.answer(1, 1)
+    assert run.settle(claim, Reason.FULL) == [], "first among its equals, behind number 4"
+    assert asked(run.answer(0, -1)) == [], "until a task ends"
+    assert asked(run.handle(3, ended(9))) == [4, 1, 3]
+
+
+def ended(task: int) -> AllocationsEnded:
+    """A task on machine 0 ends; it may be one of a rival, of the same size."""
+    one = np.array([0], np.int32)
+    return AllocationsEnded(ChangeKind.FINISHED, np.array([task]), np.array([5]), one, one)
+
+
+def test_short_tasks_that_wait_behind_long_ones_are_reported() -> None:
+    is_long = np.arange(20) == 3
+    run = ByHand(is_long=is_long)
+    run.probe(0, like_task=3)
+    assert behind_long(run.probe(1)) == [], "the second slot is free"
+    run.probe(2)
+    run.probe(4, like_task=3)
+    (long_task,) = run.answer(0, 3)
+    assert run.settle(long_task, Reason.ACCEPTED) == []
+    assert behind_long(run.answer(1, -1)) == [2]
+    run.probe(5)
+    assert asked(run.handle(4, ended(3))) == [4], "long itself"
+    assert behind_long(run.answer(0, -1)) == [5]
+    run.probe(6)
+    assert behind_long(run.answer(0, -1)) == [], "the long ones are gone"
+
+
+def behind_long(sent: list[Any]) -> list[int]:
+    """The probes that are reported to have waited behind a long task."""
+    return [
+        event.probe[row]
+        for _, event in sent
+        if isinstance(event, TaskRequests)
+        for row in event.behind_long
+    ]
 
 
 def test_a_new_epoch_ends_reservations_and_holds_of_the_agent_before() -> None:

@@ -44,11 +44,12 @@ def probing_group(count: int = 1, name: str = "probing", **options: Any) -> Grou
     return GroupConfig(name=name, count=count, protocol=protocol, decision=AT_ONCE)
 
 
-def probing_arm(*groups: GroupConfig, hop_s: float = HOP_S) -> ArmConfig:
-    """An arm of these groups, some of which may not probe."""
+def probing_arm(*groups: GroupConfig, hop_s: float = HOP_S, **options: Any) -> ArmConfig:
+    """An arm of these groups, some of which may not probe, with these options of the protocol as a
+    whole."""
     fields: dict[str, Any] = {"name": "arm", "partitions": 1, "groups": groups}
     if any(group.protocol.kind == KIND for group in groups):
-        fields["protocols"] = {KIND: {"hop_s": hop_s}}
+        fields["protocols"] = {KIND: {"hop_s": hop_s, **options}}
     return ArmConfig.model_validate(fields)
 
 

@@ -47,6 +47,15 @@ TABLES: Tables = {
             "head_us": Column(
                 "int64", "us", "how long they had been the first in their queues then, summed"
             ),
+            "given_short": Column(
+                "int64", _RESERVATIONS, "given ones whose task is short: not of the class service"
+            ),
+            "behind_long": Column(
+                "int64",
+                _RESERVATIONS,
+                "those of them that waited at a machine where they found a long task, running or "
+                "waiting, when they came",
+            ),
         },
     )
 }
@@ -109,6 +118,14 @@ class ProbingFigures(Figures):
         Better.LOWER,
         "The part of that wait in which the reservation was the first of its queue; mean.",
     )
+    short_behind_long: Number | None = quantity(
+        "Short tasks behind a long one",
+        Unit.SHARE,
+        Better.LOWER,
+        "Of the short tasks, those given to a reservation that had waited, and found a long task "
+        "or its reservation at the machine when it came. Long tasks are those of the class "
+        "service, short ones all others. Late binding only.",
+    )
 
 
 class ProbingMetric(NativeMetric):
@@ -144,4 +161,5 @@ class ProbingMetric(NativeMetric):
             held_idle_us=of["held_us"],
             reservation_wait_us=ratio(of["queued_us"], of["asked"]),
             head_wait_us=ratio(of["head_us"], of["asked"]),
+            short_behind_long=ratio(of["behind_long"], of["given_short"]),
         )

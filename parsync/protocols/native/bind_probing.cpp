@@ -58,6 +58,11 @@ class PythonTaskMachines final : public TaskMachines {
   const nb::object machines_;
 };
 
+template <class T>
+SharedColumn<T> column(const nb::object& settings, const char* name) {
+  return BoundValue<SharedColumn<T>>::from(settings.attr(name), name);
+}
+
 class BoundProbingAgent final : public BoundParticipant {
  public:
   BoundProbingAgent(const nb::object& records, const nb::object& settings, BoundAgentLog& log,
@@ -68,6 +73,7 @@ class BoundProbingAgent final : public BoundParticipant {
         job_(column<int64_t>(settings, "job")),
         preference_(column<int32_t>(settings, "preference")),
         task_class_(column<int8_t>(settings, "task_class")),
+        priority_(column<int32_t>(settings, "priority")),
         is_constraint_(column<bool>(settings, "is_constraint")),
         agent_(settings_of(settings, clock), {log.log, sorting_out.sorting_out, machines_,
                                               nb::cast<Measurements&>(records).rows("probes")}) {}
@@ -77,11 +83,6 @@ class BoundProbingAgent final : public BoundParticipant {
   ProbingAgent& agent() { return agent_; }
 
  private:
-  template <class T>
-  static SharedColumn<T> column(const nb::object& settings, const char* name) {
-    return BoundValue<SharedColumn<T>>::from(settings.attr(name), name);
-  }
-
   ProbingAgent::Settings settings_of(const nb::object& settings,
                                      const BoundDecisionClock& clock) const {
     const auto number = [&](const char* name) {
@@ -105,6 +106,7 @@ class BoundProbingAgent final : public BoundParticipant {
     made.job = job_.span();
     made.preference = preference_.span();
     made.task_class = task_class_.span();
+    made.priority = priority_.span();
     made.is_constraint = is_constraint_.span();
     made.request = BoundValue<SharedTable<int64_t>>::from(settings.attr("request"), "request");
     return made;
@@ -114,21 +116,42 @@ class BoundProbingAgent final : public BoundParticipant {
   const SharedColumn<int64_t> job_;
   const SharedColumn<int32_t> preference_;
   const SharedColumn<int8_t> task_class_;
+  const SharedColumn<int32_t> priority_;
   const SharedColumn<bool> is_constraint_;
   ProbingAgent agent_;
 };
 
 class BoundNodeQueues final : public BoundParticipant {
  public:
-  BoundNodeQueues(int64_t hop_us, nb::handle limit, nb::handle request, size_t agents)
+  explicit BoundNodeQueues(const nb::object& settings)
       : BoundParticipant(nb::none()),
-        queues_({hop_us, BoundValue<SharedTable<int64_t>>::from(limit, "limit"),
-                 BoundValue<SharedTable<int64_t>>::from(request, "request"), agents}) {}
+        catalog_(settings.attr("catalog")),
+        queues_(settings_of(settings)) {}
 
   Participant& core() override { return queues_; }
   NodeQueues& queues() { return queues_; }
 
  private:
+  NodeQueues::Settings settings_of(const nb::object& settings) const {
+    NodeQueues::Settings made;
+    made.hop_us = BoundValue<int64_t>::from(settings.attr("hop_us"), "hop_us");
+    made.limit = BoundValue<SharedTable<int64_t>>::from(settings.attr("limit"), "limit");
+    made.request = BoundValue<SharedTable<int64_t>>::from(settings.attr("request"), "request");
+    made.agents = nb::cast<size_t>(settings.attr("agents"));
+    made.order = static_cast<NodeQueues::Order>(nb::cast<int>(settings.attr("order")));
+    made.key = column<int32_t>(settings, "key");
+    made.is_long = column<bool>(settings, "is_long");
+    if (catalog_.is_none()) return made;
+    const auto asks_work = column<bool>(settings, "asks_work");
+    made.asks_work.assign(asks_work.begin(), asks_work.end());
+    made.run_times = MachineWork::RunTimes{
+        column<int64_t>(settings, "duration_us"), column<int32_t>(settings, "preference"),
+        nb::cast<const CatalogColumns&>(catalog_).spans(),
+        BoundValue<int64_t>::from(settings.attr("preferred_permille"), "preferred_permille")};
+    return made;
+  }
+
+  const nb::object catalog_;  // what run times borrow, or None
   NodeQueues queues_;
 };
 
@@ -159,8 +182,7 @@ void bind_probing(nb::module_& module) {
       .def_prop_ro("decisions", [](BoundProbingAgent& self) { return self.agent().decisions(); })
       .def_prop_ro("requests", [](BoundProbingAgent& self) { return self.agent().requests(); });
   nb::class_<BoundNodeQueues, BoundParticipant>(module, "NodeQueues", "See node_queues.hpp.")
-      .def(nb::init<int64_t, nb::handle, nb::handle, size_t>(), nb::arg("hop_us"), nb::arg("limit"),
-           nb::arg("request"), nb::arg("agents"))
+      .def(nb::init<const nb::object&>(), nb::arg("settings"))
       .def(
           "queued_at",
           [](BoundNodeQueues& self, size_t machine) { return self.queues().queued(machine); },

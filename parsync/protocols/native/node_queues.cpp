@@ -28,7 +28,45 @@ constexpr int64_t kFirstSequence = -kWorkers * (int64_t{1} << 40);
 
 constexpr size_t kAhead = 16;  // rows of a message whose machines are on their way to the cache
 
+constexpr int64_t kLongestRun = int64_t{1} << 50;  // sums of these stay within 63 bits
+
 }  // namespace
+
+MachineWork::MachineWork(RunTimes times, size_t machines)
+    : times_(std::move(times)), machines_(machines), end_us_(times_.duration_us.size()) {
+  check_lengths(times_.catalog);
+  check_rows("run times", times_.duration_us.size(), times_.preference);
+}
+
+void MachineWork::start(int64_t start_us, int64_t task, size_t machine) {
+  int64_t& end_us = end_us_.at(static_cast<size_t>(task));
+  end_us = start_us + run_us(task, machine);
+  machines_[machine].ends_us += end_us;
+  ++machines_[machine].running;
+}
+
+void MachineWork::end(int64_t task, size_t machine) {
+  machines_[machine].ends_us -= end_us_.at(static_cast<size_t>(task));
+  --machines_[machine].running;
+}
+
+// Tasks whose end waits for the heartbeat have nothing left, and count a little less than that.
+int64_t MachineWork::left_us(int64_t now_us, size_t machine) const {
+  const Machine& at = machines_[machine];
+  return std::max<int64_t>(0, at.ends_us - at.running * now_us) + at.bound_us;
+}
+
+int64_t MachineWork::run_us(int64_t task, size_t machine) const {
+  const auto row = static_cast<size_t>(task);
+  const int64_t duration_us = times_.duration_us.span()[row];
+  if (duration_us < 0 || duration_us > kLongestRun) return kLongestRun;
+  if (times_.preferred_permille == 1000) return duration_us;
+  const int32_t at = static_cast<int32_t>(machine), set = times_.preference[row];
+  int64_t cost = 0;
+  bool preferred = false;
+  placement_cost(times_.catalog, {&set, 1}, {&at, 1}, &cost, &preferred);
+  return preferred ? duration_us * times_.preferred_permille / 1000 : duration_us;
+}
 
 NodeQueues::NodeQueues(Settings settings)
     : settings_(std::move(settings)),
@@ -36,11 +74,25 @@ NodeQueues::NodeQueues(Settings settings)
       machines_(settings_.limit.rows()),
       free_(settings_.limit.data(), settings_.limit.data() + settings_.limit.count()),
       up_(settings_.limit.rows(), true),
+      turn_(settings_.order == Order::RoundRobin ? settings_.limit.rows() : 0, kNobody),
       epoch_(settings_.agents),
       asked_(settings_.agents) {
   if (settings_.hop_us < 0) throw std::invalid_argument("hop_us: expected 0 or more");
   if (settings_.request.width() != width_)
     throw std::invalid_argument("request: expected a column for each resource");
+  const size_t tasks = settings_.request.rows();
+  if (settings_.key.size()) check_rows("key", tasks, settings_.key);
+  if (settings_.order == Order::Priority && !settings_.key.size() && tasks)
+    throw std::invalid_argument("key: expected the priority of each task");
+  if (settings_.is_long.size()) check_rows("is_long", tasks, settings_.is_long);
+  if (std::ranges::find(settings_.is_long, true) != settings_.is_long.end())
+    long_.resize(machines_.size());
+  if (settings_.run_times) {
+    check_rows("run times", tasks, settings_.run_times->duration_us);
+    if (settings_.asks_work.size() != settings_.agents)
+      throw std::invalid_argument("asks_work: expected a value for each agent");
+    work_.emplace(*settings_.run_times, machines_.size());
+  }
 }
 
 void NodeQueues::handle(int64_t now_us, const EventPtr& event, Effects& effects) {
@@ -101,8 +153,8 @@ void NodeQueues::forget(int64_t now_us, int64_t agent) {
     for (uint32_t one = at.first; one != kNone;) {
       const uint32_t next = reservations_[one].next;
       if (reservations_[one].agent == agent) {
-        unlink(now_us, at, before);
-        remove(one);
+        unlink(now_us, m, before);
+        remove(m, one);
       } else {
         before = one;
       }
@@ -114,8 +166,9 @@ void NodeQueues::forget(int64_t now_us, int64_t agent) {
     // a claim that is under way ends with its answer
     if (held.reservation == kNone || held.claiming) continue;
     if (reservations_[held.reservation].agent != agent) continue;
-    remove(held.reservation);
+    const uint32_t ended = held.reservation;
     end_hold(h);
+    remove(static_cast<size_t>(held.machine), ended);
   }
   for (size_t m = 0; m < machines_.size(); ++m) serve(now_us, m);
 }
@@ -133,11 +186,14 @@ void NodeQueues::on_probes(int64_t now_us, const EventPtr& event, Effects& effec
     task_row(probes.task[i]);
     const uint32_t one =
         add({probes.request[i], probes.task[i], now_us, static_cast<int32_t>(probes.agent),
-             probes.probe[i], probes.bound, kNone});
+             probes.probe[i], kNone, probes.bound, false});
+    if (probes.bound && work_) work_->bind(probes.task[i], machine);
     if (!up_[machine]) {
-      lose(one);
+      lose(machine, one);
       continue;
     }
+    reservations_[one].behind_long =
+        !long_.empty() && long_[machine] > 0 && !is_long(probes.task[i]);
     push_back(now_us, machine, one);
     serve(now_us, machine);
   }
@@ -156,8 +212,8 @@ void NodeQueues::on_cancelled(int64_t now_us, const EventPtr& event, Effects& ef
       const Reservation& of = reservations_[one];
       if (of.agent == cancelled.agent && of.request == cancelled.request[i] &&
           of.probe == cancelled.probe[i]) {
-        unlink(now_us, at, before);
-        remove(one);
+        unlink(now_us, machine, before);
+        remove(machine, one);
         if (before == kNone) serve(now_us, machine);
         break;
       }
@@ -180,9 +236,11 @@ void NodeQueues::on_answers(int64_t now_us, const EventPtr& event, Effects& effe
                                   ": the agent has none of that number");
     if (answers.task[i] < 0) {
       const auto machine = static_cast<size_t>(holds_[h].machine);
-      remove(holds_[h].reservation);
+      const uint32_t ended = holds_[h].reservation;
+      const int32_t user = key(reservations_[ended]);
       end_hold(h);
-      serve(now_us, machine);
+      remove(machine, ended);
+      serve(now_us, machine, user);
       continue;
     }
     task_row(answers.task[i]);
@@ -203,8 +261,10 @@ void NodeQueues::on_lengths(int64_t now_us, const EventPtr& event, Effects& effe
   answers.machine = asked.machine;
   auto [length, values] = SharedColumn<int64_t>::make(asked.machine.size());
   for (size_t i = 0; i < asked.machine.size(); ++i) {
-    const Machine& at = machines_[machine_row(asked.machine[i])];
-    values[i] = int64_t{at.busy} + at.length;
+    const size_t machine = machine_row(asked.machine[i]);
+    const Machine& at = machines_[machine];
+    const bool of_work = work_ && settings_.asks_work[static_cast<size_t>(asked.agent)];
+    values[i] = of_work ? work_->left_us(now_us, machine) : int64_t{at.busy} + at.length;
   }
   answers.length = std::move(length);
   effects.send(asked.agent, std::move(answers));
@@ -215,8 +275,10 @@ void NodeQueues::on_lengths(int64_t now_us, const EventPtr& event, Effects& effe
 void NodeQueues::on_started(const EventPtr& event) {
   const auto& started = as<TasksStarted>(event);
   for (size_t i = 0; i < started.task.size(); ++i) {
+    const size_t machine = machine_row(started.machine[i]);
     task_row(started.task[i]);
-    take(machine_row(started.machine[i]), started.task[i]);
+    take(machine, started.task[i]);
+    if (work_) work_->start(started.start_us, started.task[i], machine);
   }
 }
 
@@ -230,6 +292,7 @@ void NodeQueues::on_ended(int64_t now_us, const EventPtr& event) {
     const size_t machine = machine_row(ended.machine[i]);
     task_row(ended.task[i]);
     give_back(machine, ended.task[i]);
+    if (work_) work_->end(ended.task[i], machine);
     ++machines_[machine].changes;
     serve(now_us, machine);
   }
@@ -260,9 +323,9 @@ void NodeQueues::on_claimed(int64_t now_us, const EventPtr& event) {
     const Reservation& of = reservations_[held.reservation];
     end_hold(h);
     if (is_placed(result.reason[i]) || held.epoch != epoch_[static_cast<size_t>(of.agent)]) {
-      remove(held.reservation);
+      remove(machine, held.reservation);
     } else if (!up_[machine]) {
-      lose(held.reservation);
+      lose(machine, held.reservation);
     } else {
       push_front(now_us, machine, held.reservation);
       // Somebody else was first. Only an end makes room again, unless one came meanwhile.
@@ -286,12 +349,14 @@ void NodeQueues::take(size_t machine, int64_t task) {
   const int64_t* const request = settings_.request.row(static_cast<size_t>(task));
   for (size_t r = 0; r < width_; ++r) free_[machine * width_ + r] -= request[r];
   ++machines_[machine].busy;
+  if (is_long(task)) ++long_[machine];
 }
 
 void NodeQueues::give_back(size_t machine, int64_t task) {
   const int64_t* const request = settings_.request.row(static_cast<size_t>(task));
   for (size_t r = 0; r < width_; ++r) free_[machine * width_ + r] += request[r];
   --machines_[machine].busy;
+  if (is_long(task)) --long_[machine];
 }
 
 // Messages may name any machine.
@@ -310,19 +375,23 @@ void NodeQueues::prefetch_first(int64_t machine) const {
 
 // Queues.
 
-void NodeQueues::serve(int64_t now_us, size_t machine) {
+void NodeQueues::serve(int64_t now_us, size_t machine, int32_t again) {
   Machine& at = machines_[machine];
-  while (at.first != kNone && at.blocked != at.changes &&
-         fits(machine, reservations_[at.first].task)) {
+  for (; at.first != kNone && at.blocked != at.changes; again = kNobody) {
+    const bool is_turn = turn_.empty() || bring_forward(now_us, machine, again);
+    if (!fits(machine, reservations_[at.first].task)) return;
     const int64_t head_us = now_us - at.head_since_us;
     const uint32_t one = pop_front(now_us, machine);
     const Reservation& of = reservations_[one];
+    if (!turn_.empty() && is_turn) turn_[machine] = key(of);
     const size_t h = hold(machine, one);
     Asked& to = asked(of.agent);
     if (of.bound) {
       to.claimed.push_back(static_cast<int64_t>(h));
       continue;
     }
+    if (of.behind_long && now_us > of.queued_us)
+      to.behind_long.push_back(static_cast<int32_t>(to.request.size()));
     to.request.push_back(of.request);
     to.probe.push_back(of.probe);
     to.hold.push_back(static_cast<int64_t>(h));
@@ -331,59 +400,98 @@ void NodeQueues::serve(int64_t now_us, size_t machine) {
   }
 }
 
-void NodeQueues::push_back(int64_t now_us, size_t machine, uint32_t reservation) {
-  Machine& at = machines_[machine];
-  reservations_[reservation].next = kNone;
-  if (at.first == kNone) {
-    at.first = reservation;
-    at.head_since_us = now_us;
-  } else {
-    reservations_[at.last].next = reservation;
+// Round robin: makes the first reservation of the user whose turn it is the first of the queue. A
+// user who was served in vain goes on, without its being a turn (as in Sparrow's
+// RoundRobinTaskScheduler); after the user served last comes the next one by number. Returns
+// whether it is a turn.
+bool NodeQueues::bring_forward(int64_t now_us, size_t machine, int32_t again) {
+  uint32_t chosen = kNone, before_chosen = kNone;
+  uint64_t least = ~uint64_t{0};
+  uint32_t before = kNone;
+  for (uint32_t one = machines_[machine].first; one != kNone; one = reservations_[one].next) {
+    const int32_t user = key(reservations_[one]);
+    // the user who goes on, then those after the last one, then all others
+    const uint64_t place =
+        user == again ? 0 : uint64_t{1} + static_cast<uint32_t>(user - turn_[machine] - 1);
+    if (place < least) {
+      least = place;
+      chosen = one;
+      before_chosen = before;
+    }
+    before = one;
   }
-  at.last = reservation;
-  ++at.length;
+  if (before_chosen != kNone) {
+    unlink(now_us, machine, before_chosen);
+    link(now_us, machine, kNone, chosen);
+  }
+  return least > 0;
+}
+
+void NodeQueues::push_back(int64_t now_us, size_t machine, uint32_t reservation) {
+  const Machine& at = machines_[machine];
+  uint32_t before = at.last;
+  if (settings_.order == Order::Priority && before != kNone) {
+    const int32_t priority = key(reservations_[reservation]);
+    if (key(reservations_[before]) < priority) {
+      before = kNone;
+      for (uint32_t one = at.first; key(reservations_[one]) >= priority;
+           one = reservations_[one].next)
+        before = one;
+    }
+  }
+  link(now_us, machine, before, reservation);
 }
 
 void NodeQueues::push_front(int64_t now_us, size_t machine, uint32_t reservation) {
-  Machine& at = machines_[machine];
-  reservations_[reservation].next = at.first;
-  if (at.first == kNone) at.last = reservation;
-  at.first = reservation;
-  at.head_since_us = now_us;
-  ++at.length;
+  const int32_t mine = key(reservations_[reservation]);
+  uint32_t before = kNone;
+  if (settings_.order == Order::Priority)
+    for (uint32_t one = machines_[machine].first; one != kNone && key(reservations_[one]) > mine;
+         one = reservations_[one].next)
+      before = one;
+  if (!turn_.empty()) turn_[machine] = mine - 1;
+  link(now_us, machine, before, reservation);
 }
 
 uint32_t NodeQueues::pop_front(int64_t now_us, size_t machine) {
-  const uint32_t first = machines_[machine].first;
-  unlink(now_us, machines_[machine], kNone);
-  return first;
+  return unlink(now_us, machine, kNone);
 }
 
-void NodeQueues::unlink(int64_t now_us, Machine& at, uint32_t before) {
-  const uint32_t one = before == kNone ? at.first : reservations_[before].next;
-  const uint32_t next = reservations_[one].next;
-  if (before == kNone) {
-    at.first = next;
-    at.head_since_us = now_us;
-  } else {
-    reservations_[before].next = next;
-  }
+void NodeQueues::link(int64_t now_us, size_t machine, uint32_t before, uint32_t reservation) {
+  Machine& at = machines_[machine];
+  uint32_t& place = before == kNone ? at.first : reservations_[before].next;
+  if (before == kNone) at.head_since_us = now_us;
+  if (at.last == before) at.last = reservation;
+  reservations_[reservation].next = place;
+  place = reservation;
+  ++at.length;
+  if (is_long(reservations_[reservation].task)) ++long_[machine];
+}
+
+uint32_t NodeQueues::unlink(int64_t now_us, size_t machine, uint32_t before) {
+  Machine& at = machines_[machine];
+  uint32_t& place = before == kNone ? at.first : reservations_[before].next;
+  const uint32_t one = place;
+  place = reservations_[one].next;
+  if (before == kNone) at.head_since_us = now_us;
   if (at.last == one) at.last = before;
   --at.length;
+  if (is_long(reservations_[one].task)) --long_[machine];
+  return one;
 }
 
 void NodeQueues::lose_queue(int64_t now_us, size_t machine) {
-  while (machines_[machine].first != kNone) lose(pop_front(now_us, machine));
+  while (machines_[machine].first != kNone) lose(machine, pop_front(now_us, machine));
 }
 
 // Gives a reservation back to its agent: its machine is down.
-void NodeQueues::lose(uint32_t reservation) {
+void NodeQueues::lose(size_t machine, uint32_t reservation) {
   const Reservation& of = reservations_[reservation];
   Asked& to = asked(of.agent);
   to.lost_request.push_back(of.request);
   to.lost_probe.push_back(of.probe);
   to.lost_task.push_back(of.bound ? of.task : -1);
-  remove(reservation);
+  remove(machine, reservation);
 }
 
 uint32_t NodeQueues::add(Reservation reservation) {
@@ -395,6 +503,13 @@ uint32_t NodeQueues::add(Reservation reservation) {
   free_reservations_.pop_back();
   reservations_[one] = reservation;
   return one;
+}
+
+// Of a reservation that is in no queue.
+void NodeQueues::remove(size_t machine, uint32_t reservation) {
+  const Reservation& of = reservations_[reservation];
+  if (of.bound && work_) work_->unbind(of.task, machine);
+  free_reservations_.push_back(reservation);
 }
 
 // Keeps the room that a reservation asks for.
@@ -448,12 +563,14 @@ void NodeQueues::send(int64_t now_us, Effects& effects) {
       asks.request = copied_column(of.request);
       asks.probe = copied_column(of.probe);
       asks.hold = copied_column(of.hold);
+      asks.behind_long = copied_column(of.behind_long);
       asks.queued_us = std::exchange(of.queued_us, 0);
       asks.head_us = std::exchange(of.head_us, 0);
       effects.send(agent, std::move(asks));
       of.request.clear();
       of.hold.clear();
       of.probe.clear();
+      of.behind_long.clear();
     }
     if (!of.lost_request.empty()) {
       ProbesLost lost;

@@ -1,5 +1,5 @@
 // The queues at the machines of the probing protocol (Ousterhout et al., "Sparrow: Distributed, Low
-// Latency Scheduling", SOSP 2013): a queue of reservations per machine, first come, first served.
+// Latency Scheduling", SOSP 2013): a queue of reservations per machine.
 //
 //   Probes        -> the reservations join their queues
 //   a queue's first reservation has room
@@ -13,27 +13,75 @@
 // Invariants. A reservation is in a queue, or has a hold, or has ended; it ends once (launched,
 // empty, cancelled, lost, of a former epoch). A hold is room that these queues do not give to
 // others; the cell does not know of it, so a claim may be rejected. Only the first of a queue may
-// take room: what fits behind it waits.
+// take room: what fits behind it waits. Which is the first is a matter of the queues' order; within
+// one user, or one priority, it is the one that came first.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "parsync/core/native/participant.hpp"
 #include "probing_events.hpp"
+#include "schedulers/native/objective.hpp"
 #include "shared_state/native/fields.hpp"
 #include "shared_state/native/huge_pages.hpp"
 
 namespace agora {
 
+// How long the tasks that run at each machine, and those that are bound to it, will still take. An
+// oracle: it knows the true run times, which no scheduler does.
+class MachineWork {
+ public:
+  struct RunTimes {
+    SharedColumn<int64_t> duration_us;  // [tasks], -1 = never ends
+    SharedColumn<int32_t> preference;   // [tasks]
+    PreferenceColumns catalog;          // borrowed
+    int64_t preferred_permille = 1000;  // of its duration a task takes on a preferred machine
+  };
+
+  MachineWork(RunTimes times, size_t machines);
+
+  void start(int64_t start_us, int64_t task, size_t machine);
+  void end(int64_t task, size_t machine);
+  void bind(int64_t task, size_t machine) { machines_[machine].bound_us += run_us(task, machine); }
+  void unbind(int64_t task, size_t machine) {
+    machines_[machine].bound_us -= run_us(task, machine);
+  }
+  // In us of run time. Slots do not count: two machines with as much work are equal.
+  int64_t left_us(int64_t now_us, size_t machine) const;
+
+ private:
+  struct Machine {
+    int64_t ends_us = 0;  // sum over the tasks that run
+    int64_t running = 0;
+    int64_t bound_us = 0;
+  };
+
+  int64_t run_us(int64_t task, size_t machine) const;
+
+  const RunTimes times_;
+  std::vector<Machine> machines_;
+  std::vector<int64_t> end_us_;  // of each task that runs
+};
+
 class NodeQueues final : public Participant {
  public:
+  enum class Order : int8_t { FirstCome = 0, RoundRobin = 1, Priority = 2 };
   struct Settings {
     int64_t hop_us = 0;            // the least time that a message takes
     SharedTable<int64_t> limit;    // [machines, R], what claims may fill each machine to
     SharedTable<int64_t> request;  // [tasks, R], of every task
     size_t agents = 0;             // of the arm
+    Order order = Order::FirstCome;
+    // [tasks]: users, 0 or more (round robin), or priorities, higher first. Without users, each
+    // scheduler is one.
+    SharedColumn<int32_t> key;
+    SharedColumn<bool> is_long;  // [tasks]; empty: none is
+    // Of agents that ask for work instead of the length of queues, and what that is known by.
+    std::vector<bool> asks_work;  // [agents], or empty
+    std::optional<MachineWork::RunTimes> run_times;
   };
 
   explicit NodeQueues(Settings settings);
@@ -46,6 +94,7 @@ class NodeQueues final : public Participant {
 
  private:
   static constexpr uint32_t kNone = ~uint32_t{0};
+  static constexpr int32_t kNobody = -1;
 
   struct Reservation {
     int64_t request;
@@ -53,8 +102,9 @@ class NodeQueues final : public Participant {
     int64_t queued_us;
     int32_t agent;
     int32_t probe;
-    bool bound;
     uint32_t next;  // in its queue
+    bool bound;
+    bool behind_long;  // it is short, and a long task or reservation was there when it came
   };
   // Half a cache line: messages name machines in no order, and most time goes into reaching these.
   struct alignas(32) Machine {
@@ -75,7 +125,8 @@ class NodeQueues final : public Participant {
   struct Asked {  // of one agent, to be sent at the end of this event
     std::vector<int64_t> request, hold;
     std::vector<int32_t> probe;
-    std::vector<int64_t> claimed;  // holds
+    std::vector<int32_t> behind_long;  // rows of `request`
+    std::vector<int64_t> claimed;      // holds
     std::vector<int64_t> lost_request, lost_task;
     std::vector<int32_t> lost_probe;
     int64_t queued_us = 0, head_us = 0;  // sums over `request`
@@ -93,18 +144,29 @@ class NodeQueues final : public Participant {
 
   bool is_current(int64_t now_us, int64_t agent, int64_t epoch);
   void forget(int64_t now_us, int64_t agent);
-  void serve(int64_t now_us, size_t machine);
+  // Lets reservations take the room of a machine. again: a user whose turn it still is.
+  void serve(int64_t now_us, size_t machine, int32_t again = kNobody);
+  bool bring_forward(int64_t now_us, size_t machine, int32_t again);
+  // Behind those that go before it: as the last of these, or the first.
   void push_back(int64_t now_us, size_t machine, uint32_t reservation);
   void push_front(int64_t now_us, size_t machine, uint32_t reservation);
   uint32_t pop_front(int64_t now_us, size_t machine);
-  // Removes the reservation after `before`, or the first one if that is kNone.
-  void unlink(int64_t now_us, Machine& at, uint32_t before);
-  void lose(uint32_t reservation);
+  // After `before`, or as the first one if that is kNone.
+  void link(int64_t now_us, size_t machine, uint32_t before, uint32_t reservation);
+  // Takes out the reservation after `before`, or the first one if that is kNone. Returns it.
+  uint32_t unlink(int64_t now_us, size_t machine, uint32_t before);
+  void lose(size_t machine, uint32_t reservation);
   void lose_queue(int64_t now_us, size_t machine);
   size_t hold(size_t machine, uint32_t reservation);
   void end_hold(size_t hold);
   uint32_t add(Reservation reservation);
-  void remove(uint32_t reservation) { free_reservations_.push_back(reservation); }
+  void remove(size_t machine, uint32_t reservation);
+  int32_t key(const Reservation& of) const {
+    return settings_.key.size() ? settings_.key[static_cast<size_t>(of.task)] : of.agent;
+  }
+  bool is_long(int64_t task) const {
+    return !long_.empty() && settings_.is_long[static_cast<size_t>(task)];
+  }
   bool fits(size_t machine, int64_t task) const;
   void take(size_t machine, int64_t task);
   void give_back(size_t machine, int64_t task);
@@ -122,6 +184,9 @@ class NodeQueues final : public Participant {
   HugePageVector<Machine> machines_;
   HugePageVector<int64_t> free_;  // [machines, R], neither of tasks that run nor of holds
   std::vector<bool> up_;          // [machines]
+  std::vector<uint32_t> long_;    // [machines], long tasks and reservations; empty: there are none
+  std::vector<int32_t> turn_;     // [machines], the user served last; empty without round robin
+  std::optional<MachineWork> work_;
   std::vector<Reservation> reservations_;
   std::vector<uint32_t> free_reservations_;
   std::vector<Hold> holds_;

@@ -26,7 +26,7 @@ using probing::TaskRequests;
 namespace {
 
 constexpr int8_t kService = 1;  // shared_state.tasks.TaskClass
-constexpr size_t kProbesColumns = 12;
+constexpr size_t kProbesColumns = 14;
 
 }  // namespace
 
@@ -177,6 +177,7 @@ void ProbingAgent::add_requests(std::span<const Waiting> tasks) {
 bool ProbingAgent::alike(int64_t one, int64_t other) const {
   const auto a = static_cast<size_t>(one), b = static_cast<size_t>(other);
   const size_t width = settings_.request.width();
+  if (!settings_.priority.empty() && settings_.priority[a] != settings_.priority[b]) return false;
   return set_of(one, settings_.preferred_permille > 0) ==
              set_of(other, settings_.preferred_permille > 0) &&
          std::equal(settings_.request.row(a), settings_.request.row(a) + width,
@@ -244,7 +245,7 @@ void ProbingAgent::send_probes(int64_t now_us, Effects& effects) {
   std::vector<int64_t> number;
   number.reserve(drawn_.size());
   for (size_t i = 0; i < deciding_.size(); ++i) number.resize(drawn_end_[i], deciding_[i]);
-  if (settings_.binding == Binding::LeastQueue) {
+  if (settings_.binding == Binding::LeastQueue || settings_.binding == Binding::LeastWork) {
     LengthRequests asks;
     asks.agent = settings_.index;
     asks.epoch = epoch_;
@@ -345,9 +346,12 @@ void ProbingAgent::on_asked(int64_t now_us, const EventPtr& event, Effects& effe
   counts_.queued_us += asked.queued_us;
   counts_.head_us += asked.head_us;
   auto [given, tasks] = SharedColumn<int64_t>::make(asked.request.size());
+  const int32_t* behind = asked.behind_long.begin();
   std::vector<int64_t> cancelled;
   std::vector<int32_t> cancelled_probe, cancelled_machine;
   for (size_t i = 0; i < asked.request.size(); ++i) {
+    const bool waited = behind != asked.behind_long.end() && static_cast<size_t>(*behind) == i;
+    behind += waited;
     Request* const request = requests_.find(asked.request[i]);
     if (!request || request->left().empty()) {
       tasks[i] = -1;
@@ -359,6 +363,8 @@ void ProbingAgent::on_asked(int64_t now_us, const EventPtr& event, Effects& effe
     ++request->under_way;
     under_way_[task.task] = {asked.request[i], task};
     tasks[i] = task.task;
+    counts_.given_short += settings_.task_class[static_cast<size_t>(task.task)] != kService;
+    counts_.behind_long += waited;
     if (!settings_.cancels || !request->left().empty()) continue;
     for (size_t probe = 0; probe < request->machine.size(); ++probe) {
       int32_t& machine = request->machine[probe];
@@ -424,8 +430,8 @@ void ProbingAgent::on_reprobe(int64_t now_us, Effects& effects) {
   send(now_us, false, made, effects);
 }
 
-// Early binding to the least queue: the tasks of a request go to the shortest of the queues that it
-// asked about, one to each. Of equally long ones, to that which was drawn first.
+// Early binding to the least queue or work: the tasks of a request go to the machines with the
+// least of those that it asked, one to each. Of equal ones, to that which was drawn first.
 void ProbingAgent::on_lengths(int64_t now_us, const EventPtr& event, Effects& effects) {
   const auto& answers = as<LengthAnswers>(event);
   check_rows("LengthAnswers", answers.request.size(), answers.machine, answers.length);
@@ -509,7 +515,8 @@ void ProbingAgent::log_sample(int64_t now_us) {
   const Counts& of = counts_;
   if (of.probes || of.asked || of.cancelled || of.lost || of.returned)
     parts_.probes.add({now_us, settings_.index, of.probes, of.asked, of.asked - of.empty, of.empty,
-                       of.cancelled, of.lost, of.returned, of.held_us, of.queued_us, of.head_us});
+                       of.cancelled, of.lost, of.returned, of.held_us, of.queued_us, of.head_us,
+                       of.given_short, of.behind_long});
   counts_ = {};
 }
 

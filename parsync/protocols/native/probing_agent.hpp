@@ -9,7 +9,8 @@
 //                     TaskRequests -> TaskAnswers: the next task, or none
 //                     after the last task, ProbesCancelled to the machines that have not asked
 //     random       -> Probes, each bound to a task
-//     least queue  -> LengthRequests; LengthAnswers -> Probes, each bound to a task
+//     least queue, least work
+//                  -> LengthRequests; LengthAnswers -> Probes, each bound to a task
 //   ClaimsSettled  -> rejected: the task is the first of its request again (late); a bound one
 //                     waits at its machine
 //   ProbesLost     -> after a pause, as many probes to other machines (late), or a new decision
@@ -65,7 +66,7 @@ class TaskMachines {
 
 class ProbingAgent final : public Decider {
  public:
-  enum class Binding : int8_t { Late = 0, Random = 1, LeastQueue = 2 };
+  enum class Binding : int8_t { Late = 0, Random = 1, LeastQueue = 2, LeastWork = 3 };
   struct Settings {
     int64_t index = 0;
     uint64_t seed = 0;
@@ -83,6 +84,7 @@ class ProbingAgent final : public Decider {
     std::span<const int64_t> job;         // [tasks]
     std::span<const int32_t> preference;  // [tasks]
     std::span<const int8_t> task_class;   // [tasks]
+    std::span<const int32_t> priority;    // [tasks]; empty: queues do not go by it
     std::span<const bool> is_constraint;  // [preference sets]
     SharedTable<int64_t> request;         // [tasks, R]
   };
@@ -173,7 +175,7 @@ class ProbingAgent final : public Decider {
   // Sums since the last sample.
   struct Counts {
     int64_t probes = 0, asked = 0, empty = 0, cancelled = 0, lost = 0, returned = 0, held_us = 0,
-            queued_us = 0, head_us = 0;
+            queued_us = 0, head_us = 0, given_short = 0, behind_long = 0;
   };
 
   static constexpr int32_t kEnded = -1;

@@ -58,7 +58,9 @@ Attributes:
     queued_us: How long they have been in their queues, summed.
     head_us: How long they have been first in their queues, summed.
     request, probe: int64[n] and int32[n], as in Probes.
-    hold: int64[n], the number of the place that is kept for the answer.)";
+    hold: int64[n], the number of the place that is kept for the answer.
+    behind_long: int32[k], the rows of short ones that have waited, and found a long task or
+        reservation at their machine.)";
 
   int64_t epoch = 0;
   int64_t sent_us = 0;
@@ -68,13 +70,18 @@ Attributes:
   SharedColumn<int64_t> request;  // [n]
   SharedColumn<int32_t> probe;    // [n]
   SharedColumn<int64_t> hold;     // [n]
+  SharedColumn<int32_t> behind_long;
 
   static constexpr auto fields() {
-    return std::tuple{
-        Field{"epoch", &TaskRequests::epoch},     Field{"sent_us", &TaskRequests::sent_us},
-        Field{"due_us", &TaskRequests::due_us},   Field{"queued_us", &TaskRequests::queued_us},
-        Field{"head_us", &TaskRequests::head_us}, Field{"request", &TaskRequests::request},
-        Field{"probe", &TaskRequests::probe},     Field{"hold", &TaskRequests::hold}};
+    return std::tuple{Field{"epoch", &TaskRequests::epoch},
+                      Field{"sent_us", &TaskRequests::sent_us},
+                      Field{"due_us", &TaskRequests::due_us},
+                      Field{"queued_us", &TaskRequests::queued_us},
+                      Field{"head_us", &TaskRequests::head_us},
+                      Field{"request", &TaskRequests::request},
+                      Field{"probe", &TaskRequests::probe},
+                      Field{"hold", &TaskRequests::hold},
+                      Field{"behind_long", &TaskRequests::behind_long}};
   }
 };
 
@@ -168,7 +175,8 @@ struct LengthRequests final : EventOf<LengthRequests> {
   static constexpr EventType kType{kProbingKind, 7, Priority::Decide};
   static constexpr const char* kName = "LengthRequests";
   static constexpr const char* kDoc =
-      R"(Agent -> worker pool: how many tasks run and wait at these machines?
+      R"(Agent -> worker pool: how many tasks run and wait at these machines? With early binding by
+work: how much is there to do?
 
 Attributes:
     request: int64[n], which request of the agent each question is for.
@@ -196,7 +204,8 @@ struct LengthAnswers final : EventOf<LengthAnswers> {
 
 Attributes:
     request, machine: As asked, [n] each.
-    length: int64[n], tasks that run there and reservations that wait.)";
+    length: int64[n], tasks that run there and reservations that wait; or the us of run time that
+        tasks there will still take.)";
 
   int64_t epoch = 0;
   int64_t due_us = 0;

@@ -21,11 +21,12 @@ class ProbingOptions(Strict):
         description="d: how many machines a scheduler probes per task, in thousandths; of a job,"
         " the product is rounded up; no effect with binding = random",
     )
-    binding: Literal["late", "random", "least_queue"] = Field(
+    binding: Literal["late", "random", "least_queue", "least_work"] = Field(
         "late",
         description="when a task gets its machine: late: when one of the probed machines has room;"
         " random: at once, a random one; least_queue: that of the probed ones where the fewest"
-        " tasks run and wait",
+        " tasks run and wait; least_work: that where tasks that run and wait will take the least"
+        " time, an oracle, as no scheduler knows run times",
     )
     sampling: Literal["batch", "per_task"] = Field(
         "batch",
@@ -60,6 +61,12 @@ class ProbingOptions(Strict):
 class ProbingSharedOptions(Strict):
     """The options of the protocol as a whole, in an arm."""
 
+    queue: Literal["first_come", "round_robin", "priority"] = Field(
+        "first_come",
+        description="which reservation of a machine is next: first_come: the oldest; round_robin:"
+        " the users take turns (quota groups if the workload has them, else schedulers); priority:"
+        " one of the highest priority",
+    )
     hop_s: float = Field(
         0.0005,
         ge=0,

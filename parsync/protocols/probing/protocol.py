@@ -18,13 +18,15 @@ from parsync.protocols import _native
 from parsync.protocols.base import SortingOut
 from parsync.protocols.probing.events import EVENTS, KIND
 from parsync.protocols.probing.options import ProbingOptions, ProbingSharedOptions
-from parsync.protocols.spec import AgentEnvironment, Environment, ProtocolSpec
+from parsync.protocols.spec import AgentEnvironment, Environment, NodeEnvironment, ProtocolSpec
 from schedulers.decision_clock import native_clock
 from schedulers.interface import ContractBroken
+from schedulers.objective import native_columns
 from shared_state.errors import AgoraError
-from shared_state.tasks import NOWHERE_ELSE, Int32, fits
+from shared_state.tasks import NOWHERE_ELSE, Int32, TaskClass, fits
 
-_BINDINGS = ("late", "random", "least_queue")  # by ProbingAgent::Binding
+_BINDINGS = ("late", "random", "least_queue", "least_work")  # by ProbingAgent::Binding
+_ORDERS = ("first_come", "round_robin", "priority")  # by NodeQueues::Order
 
 
 class ProbingAgent(_native.ProbingAgent):
@@ -96,6 +98,9 @@ def _settings(environment: AgentEnvironment, options: ProbingOptions) -> SimpleN
         job=np.ascontiguousarray(table.job, np.int64),
         preference=np.ascontiguousarray(table.preference, np.int32),
         task_class=np.ascontiguousarray(table.task_class, np.int8),
+        priority=np.ascontiguousarray(
+            table.priority if shared.options.queue == "priority" else [], np.int32
+        ),
         is_constraint=shared.catalog.elsewhere_cost == NOWHERE_ELSE,
         request=np.ascontiguousarray(table.request, np.int64),
     )
@@ -138,14 +143,36 @@ class TaskMachines:
 class NodeQueues(_native.NodeQueues):
     """The queues of reservations at all machines: a NodeSide (parsync.core.participant)."""
 
-    def __init__(self, environment: Environment) -> None:
-        members = environment.members
-        super().__init__(
-            round(environment.options.hop_s * 1e6),
-            np.ascontiguousarray(environment.cell.limit, np.int64),
-            np.ascontiguousarray(environment.table.request, np.int64),
-            max(member.first_agent + member.count for member in members),
+    def __init__(self, environment: NodeEnvironment) -> None:
+        workload, table = environment.workload, environment.table
+        key: Int32 | list[int] = []
+        if environment.options.queue == "priority":
+            key = table.priority
+        elif environment.options.queue == "round_robin" and workload.quotas is not None:
+            key = workload.quotas.group
+        asks_work = np.zeros(
+            max(member.first_agent + member.count for member in environment.members), np.bool_
         )
+        for member in environment.members:
+            agents = slice(member.first_agent, member.first_agent + member.count)
+            asks_work[agents] = member.options.binding == "least_work"
+        settings = SimpleNamespace(
+            hop_us=round(environment.options.hop_s * 1e6),
+            limit=np.ascontiguousarray(environment.cell.limit, np.int64),
+            request=np.ascontiguousarray(table.request, np.int64),
+            agents=len(asks_work),
+            order=_ORDERS.index(environment.options.queue),
+            key=np.ascontiguousarray(key, np.int32),
+            is_long=np.ascontiguousarray(table.task_class == TaskClass.SERVICE),
+            catalog=None,
+        )
+        if asks_work.any():
+            settings.asks_work = asks_work
+            settings.catalog = native_columns(environment.catalog, environment.cell)
+            settings.duration_us = np.ascontiguousarray(workload.duration_us, np.int64)
+            settings.preference = np.ascontiguousarray(table.preference, np.int32)
+            settings.preferred_permille = workload.preferred_permille
+        super().__init__(settings)
 
     def finish(self, now_us: int) -> list[Record]:
         """It makes no measurements: its agents do."""
@@ -156,7 +183,11 @@ def describe(options: ProbingOptions) -> Mapping[str, str]:
     """What summaries and reports say of a group with these options."""
     if options.binding == "random":
         return {"sync": "a random machine"}
-    binding = "late binding" if options.binding == "late" else "least queue"
+    binding = {
+        "late": "late binding",
+        "least_queue": "least queue",
+        "least_work": "least work, by an oracle",
+    }[options.binding]
     sampling = "batch" if options.sampling == "batch" else "per task"
     return {"sync": f"{options.probe_ratio:g} probes per task ({sampling}), {binding}"}
 

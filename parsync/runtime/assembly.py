@@ -196,13 +196,17 @@ class Assembly:
 
     def _watchers(self) -> tuple[int, ...]:
         """The addresses that the master notifies of every start, end and machine change."""
-        has_node_sides = any(protocols.get(kind).node_side is not None for kind in self.protocols)
         watching = dict.fromkeys(
             CELL_SIDE - self.protocols.index(group.protocol.kind)
             for group in self.arm.groups
             if ProtocolCapability.WATCHES_CELL in group.protocol.capabilities
         )
-        return (*((WORKERS,) if has_node_sides else ()), *watching)
+        return (*((WORKERS,) if self.has_node_sides else ()), *watching)
+
+    @cached_property
+    def has_node_sides(self) -> bool:
+        """Whether a protocol of the arm has queues at the machines."""
+        return any(protocols.get(kind).node_side is not None for kind in self.protocols)
 
     def cell_side(self, cell: Cell) -> dict[int, CellSide]:
         """The participants of the arm's protocols that live beside the master, by address.

@@ -1,7 +1,7 @@
 """The probing protocol against closed forms with many machines, against the jobs of a file, and its
 speed beside optimistic schedulers at paper scale.
 
-    python -m tests.benchmarks.bench_probing closed-forms [--machines N]
+    python -m tests.benchmarks.bench_probing closed-forms [--machines N] [--cases TEXT]
     python -m tests.benchmarks.bench_probing jobs FILE [--machines N]
     python -m tests.benchmarks.bench_probing sparrow
     python -m tests.benchmarks.bench_probing speed
@@ -10,11 +10,14 @@ The settings are those of `agora reproduce sparrow` (experiments/papers/sparrow/
 
 closed-forms: machines of one slot, a task per job, exponential gaps and run times, no delays. Mean
 responses in mean run times, for late binding and for the least queue, with half-widths of 95 % from
-20 batch means. Jobs submitted in the first 100 run times do not count (one probe: 1,000).
+20 batch means. Jobs submitted in the first 100 run times do not count (one probe: 1,000). How many
+are measured depends on load and probes: half-widths are to be at most 0.7 %. TEXT: only the cases
+whose lines contain it, such as "load 0.9 late".
 
 jobs: a job per line, submission in s, tasks, mean run time in s, run times in s, as the public
 simulators of Sparrow, Hawk and Eagle read. Machines have one slot, and are drawn with replacement.
-Prints the 50th, 90th and 99th percentile of the response of short jobs (mean up to 500 s) and long.
+Prints the 50th, 90th and 99th percentile of the response of short jobs (mean up to 500 s) and long,
+and the share of short tasks that waited behind a long one. `--queue` sets the queues' order.
 
 sparrow: the setting of Sparrow's own simulations. 10,000 machines of 4 slots, 4,000 jobs of 100
 independent tasks of 100 ms, a hop of 0.5 ms. Mean response of the jobs submitted after 500 ms.
@@ -26,6 +29,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,26 +44,32 @@ from parsync.model.queueing import least_work, shortest_queue
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.workload.workload import Workload
-from shared_state.tasks import Int64
+from shared_state.tasks import Int64, TaskClass
 
-WARM_UP, MEASURED = 100, 600  # in mean run times
+WARM_UP = 100  # in mean run times
+MEASURED = {0.5: 600, 0.8: 1200, 0.9: 2000}  # by load
+ONE_PROBE_WARM_UP = 1000
+ONE_PROBE_MEASURED = {0.5: 600, 0.8: 2000, 0.9: 5000}
 
 
-def closed_forms(machines: int) -> None:
+def closed_forms(machines: int, only: str) -> None:
     """Print how far means are from closed forms. One probe is last: such queues forget slowly, so
     more is dropped and measured."""
     cases = [(d, "late", least_work, WARM_UP, MEASURED) for d in (2, 3, 4)]
     cases += [(d, "least_queue", shortest_queue, WARM_UP, MEASURED) for d in (2, 3, 4)]
-    cases += [(1, "late", least_work, 10 * WARM_UP, 4 * MEASURED)]
+    cases += [(1, "late", least_work, ONE_PROBE_WARM_UP, ONE_PROBE_MEASURED)]
     for d, binding, form, warm_up, measured in cases:
-        for load in (0.5, 0.8, 0.9):
+        for load, times in measured.items():
+            case = f"load {load} {binding} d {d}"
+            if only not in case:
+                continue
             one = single_task_run(
-                "", load, d, binding, machines=machines, warm_up=warm_up, measured=measured
+                "", load, d, binding, machines=machines, warm_up=warm_up, measured=times
             )
             found, expected = one.measure(1, None), form(load, d)
             (mean,), (half,) = found["mean"], found["half_width"]
             print(
-                f"load {load} {binding:11} d {d}: {mean:.4f} +- {half:.4f}, closed form "
+                f"{case}: {mean:.4f} +- {half:.4f} ({100 * half / mean:.2f} %), closed form "
                 f"{expected:.4f}, {100 * (mean / expected - 1):+.2f} %",
                 flush=True,
             )
@@ -79,15 +89,25 @@ def read_jobs(path: Path, machines: int) -> tuple[Workload, Int64]:
     return workload, np.array(mean)
 
 
-def percentiles(path: Path, machines: int, seeds: int, d: float, replaces: bool) -> None:
+def percentiles(
+    path: Path, machines: int, seeds: int, d: float, replaces: bool, queue: str
+) -> None:
     workload, mean_s = read_jobs(path, machines)
     group = probing_group(probe_ratio=d, with_replacement=replaces)
+    task_class = np.repeat(
+        np.where(mean_s > 500, TaskClass.SERVICE, TaskClass.BATCH),
+        np.diff(workload.arrival_offsets),
+    )
+    tasks = replace(workload.tasks, task_class=task_class.astype(np.int8))
+    workload = replace(workload, tasks=tasks)
     for seed in range(1, seeds + 1):
-        ran = run(probing_arm(group), workload, heartbeat_us=1000, seed=seed)
+        ran = run(probing_arm(group, queue=queue), workload, heartbeat_us=1000, seed=seed)
         found = percentiles_s(ran, mean_s)
         for name in (SHORT, LONG):
             at = [f"{found[f'{name}_p{percent}']:.0f}" for percent in PERCENTILES]
             print(f"draw {seed} {name:5}", " / ".join(at), ran.sums, flush=True)
+        share = ran.sums["behind_long"] / ran.sums["given_short"]
+        print(f"draw {seed} short tasks behind a long one: {100 * share:.1f} %", flush=True)
 
 
 def sparrow() -> None:
@@ -136,17 +156,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--probe-ratio", type=float, default=2.0)
     parser.add_argument("--without-replacement", action="store_true")
+    parser.add_argument("--queue", default="first_come")
+    parser.add_argument("--cases", default="")
     parser.add_argument("--seconds", type=float, default=8.0)
     given = parser.parse_args()
     if given.what == "closed-forms":
-        closed_forms(given.machines or 2000)
+        closed_forms(given.machines or 2000, given.cases)
     elif given.what == "sparrow":
         sparrow()
     elif given.what == "speed":
         speed(given.seconds)
     else:
         machines, replaces = given.machines or 4000, not given.without_replacement
-        percentiles(given.file, machines, given.seeds, given.probe_ratio, replaces)
+        percentiles(given.file, machines, given.seeds, given.probe_ratio, replaces, given.queue)
 
 
 if __name__ == "__main__":

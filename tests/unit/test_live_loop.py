@@ -94,11 +94,14 @@ def run_loop(
     spacing_us: int = 25_000,
     on_tick: Callable[[int], None] = ignore,
     on_step: Callable[[int], None] = ignore,
+    talk_us: int = 0,
 ) -> None:
     """Run a loop with ticks at 5, 30, 55 ms ... whose steps are answered at once."""
     steps = StepsAtOnce(StepClient(CORE, 0, 1, call))
     ticks, load = Ticks(25_000, 5_000), LoadMeter(0, ignore)
-    loop = HostLoop(runtime, steps, clock, ticks, 1_000, spacing_us, on_tick, load, on_step)
+    loop = HostLoop(
+        runtime, steps, clock, ticks, 1_000, spacing_us, on_tick, load, on_step, talk_us
+    )
     runtime.start()
     while clock.us <= until_us:
         clock.us += max(1, loop.run_once())
@@ -133,6 +136,25 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
     )
     answers = [at_us for at_us, event in talkers[1].seen if event == SampleDue(99)]
     assert answers == [5_000, 30_000, 55_000]
+
+
+def test_who_talks_steps_on_until_nothing_has_come_for_a_while() -> None:
+    clock = HandClock()
+    runtime = runtime_of(clock, {0: Talker(0)})
+    at_us: list[int] = []
+
+    def call(request: bytes) -> bytes:
+        at_us.append(clock.us)
+        brings = 30_000 <= clock.us < 33_000
+        return encode(((0, encode(SampleDue(99))),) if brings else ())
+
+    def quiet(*_: object) -> list[Effect]:
+        return []
+
+    runtime.participants[0].handle = quiet  # type: ignore[method-assign]
+    run_loop(runtime, clock, 60_000, call, spacing_us=2_000, talk_us=7_000)
+    talk_us = [30_000, 32_000, 34_000, 36_000, 38_000]
+    assert at_us == [5_000, *talk_us, 55_000]
 
 
 def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:

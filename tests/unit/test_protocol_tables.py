@@ -280,7 +280,7 @@ def test_two_protocols_with_one_table_cannot_share_a_run(
 def test_a_live_actor_keeps_the_rows_over_a_restart(site: Path, tmp_path: Path) -> None:
     """The recorder of a killed actor's successor reads its log; the Parquet parts are joined."""
     tables = tables_of(["lottery"])
-    plan = RunPlan("n", "arm", 1, (), 1, 1, 0, 0, 1, str(tmp_path), str(tmp_path), False, 1)
+    plan = RunPlan("n", "arm", 1, (), 1, 1, 0, 0, 1, 0, 1, str(tmp_path), str(tmp_path), False, 1)
     log = records_log(tmp_path, "cell")
 
     def recorder() -> Recorder:

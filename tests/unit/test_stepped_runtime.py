@@ -21,7 +21,7 @@ from parsync.spec.arm import SeededArm
 from parsync.spec.decision_times import CountedTime
 from parsync.workload.workload import Workload
 from tests.fixtures.changed import changed
-from tests.fixtures.live_runs import mixed_arm, queues_arm, small_arm, small_workload
+from tests.fixtures.live_runs import mixed_arm, probing_arm, queues_arm, small_arm, small_workload
 
 QUICK = Calibration(
     hosts=2,
@@ -87,6 +87,16 @@ def test_tasks_wait_for_ticks_and_steps() -> None:
     assert 12_500 < stepped - plain < 25_000
     slow = changed(QUICK, step_us=(20_000,))
     assert mean_delay_us(run(arm, workload, slow)[1]) > stepped + 10_000
+
+
+def test_what_probing_asks_and_answers_does_not_wait_for_ticks() -> None:
+    """Submissions do, and a probe may: half a tick each on average. The rest are a few steps."""
+    workload = small_workload(0.5)
+    tick_us = 100_000
+    plain = mean_delay_us(run(probing_arm(beside=False), workload, None)[1])
+    slow = changed(QUICK, tick_us=tick_us)
+    stepped = mean_delay_us(run(probing_arm(beside=False), workload, slow)[1])
+    assert tick_us / 2 < stepped - plain < 1.3 * tick_us
 
 
 def test_processes_with_longer_ticks_let_tasks_wait_longer() -> None:

@@ -258,13 +258,27 @@ class Actor(Process):
         """Start the participants. Returns what the loop calls again and again."""
 
     def _ticking_loop(
-        self, steps: Steps, tick_us: int, phase_us: int, on_tick: Callable[[int], None]
+        self,
+        steps: Steps,
+        tick_us: int,
+        phase_us: int,
+        on_tick: Callable[[int], None],
+        spacing_us: int | None = None,
+        talk_us: int = 0,
     ) -> Callable[[], int]:
-        """As _start_loop, of an actor whose steps and timers all wait for its ticks."""
+        """As _start_loop, of an actor whose timers wait for its ticks, and its steps, too, without
+        spacing_us."""
         self._runtime.start()
-        ticks = Ticks(tick_us, phase_us)
         return HostLoop(
-            self._runtime, steps, self._clock, ticks, tick_us, tick_us, on_tick, self._load
+            self._runtime,
+            steps,
+            self._clock,
+            Ticks(tick_us, phase_us),
+            tick_us,
+            tick_us if spacing_us is None else spacing_us,
+            on_tick,
+            self._load,
+            talk_us=talk_us,
         ).run_once
 
     def _runtime_of(self, address: int, participant: Participant) -> ActorRuntime:
@@ -437,6 +451,7 @@ class SchedulerHost(Actor):
             self._tick,
             self._load,
             self._waits.stepped,
+            self._plan.talk_us,
         ).run_once
 
     def _tick(self, now_us: int) -> None:
@@ -482,7 +497,14 @@ class WorkerHost(Actor):
 
     def _start_loop(self, steps: Steps) -> Callable[[], int]:
         plan = self._plan
-        return self._ticking_loop(steps, plan.tick_us, plan.workers_phase_us, self._tick)
+        return self._ticking_loop(
+            steps,
+            plan.tick_us,
+            plan.workers_phase_us,
+            self._tick,
+            plan.workers_spacing_us,
+            plan.talk_us,
+        )
 
     def _doing(self) -> str:
         return f"{self._workers.pending_ends:,} tasks running"

@@ -261,6 +261,10 @@ class HostLoop:
     message. A host with nothing to send steps at each tick all the same, because its messages come
     with the reply.
 
+    Schedulers and queues at the machines ask each other several times before a task starts. So
+    with talk_us, a step that carries or brings messages is followed by others in spacing_us, until
+    none has done so for talk_us.
+
     One step is under way at a time. The loop does not wait for its answer: it goes on to handle
     messages and timers and to deliver decisions. If the cell is away, the step is repeated until it
     is back.
@@ -275,6 +279,7 @@ class HostLoop:
             every step waits.
         on_tick: Called with the time after each tick's step.
         load: The actor's meter.
+        talk_us: How long steps do not wait for their tick after one with messages.
         on_step: Called with the time just before each step.
     """
 
@@ -289,6 +294,7 @@ class HostLoop:
         on_tick: Callable[[int], None],
         load: LoadMeter,
         on_step: Callable[[int], None] = ignore,
+        talk_us: int = 0,
     ) -> None:
         self._runtime = runtime
         self._steps = steps
@@ -299,6 +305,8 @@ class HostLoop:
         self._spacing_us = spacing_us
         # the earliest time of a step that does not wait for its tick
         self._early_us = ticks.next_us
+        self._talk_us = talk_us
+        self._talks_until_us = clock.now_us()
         self._on_tick = on_tick
         self._load = load
         self._begun_us: int | None = None  # of the step under way
@@ -323,7 +331,7 @@ class HostLoop:
             self._for_tick = self._ticks.due(now_us)
             if self._for_tick:
                 self._load.tick(self._late_us(due_us, now_us))
-            if self._for_tick or (self._runtime.has_outgoing and now_us >= self._early_us):
+            if self._for_tick or (self._has_cause(now_us) and now_us >= self._early_us):
                 self._begin_step(now_us)
                 self._finish_step()
         return self._wait_us()
@@ -334,11 +342,18 @@ class HostLoop:
         answered_us = min(self._answered_us, due_us + self._ticks.tick_us)
         return now_us - max(due_us, self._runtime.computed_us, answered_us)
 
+    def _has_cause(self, now_us: int) -> bool:
+        """Whether there is a reason to step before the tick."""
+        return self._runtime.has_outgoing or now_us < self._talks_until_us
+
     def _begin_step(self, now_us: int) -> None:
         self._early_us = now_us + self._spacing_us
         self._on_step(now_us)
         self._begun_us = now_us
-        self._steps.begin(self._runtime.take_outgoing(self._steps.number))
+        outgoing = self._runtime.take_outgoing(self._steps.number)
+        if outgoing:
+            self._talks_until_us = now_us + self._talk_us
+        self._steps.begin(outgoing)
 
     def _finish_step(self) -> None:
         """Handle what the step under way brought, if its answer is there."""
@@ -348,6 +363,8 @@ class HostLoop:
         self._answered_us = self._clock.now_us()
         self._load.step(self._answered_us - self._begun_us)
         self._begun_us = None
+        if received:
+            self._talks_until_us = self._answered_us + self._talk_us
         for address, event in received:
             self._runtime.deliver(address, event)
         self._runtime.advance()
@@ -362,7 +379,7 @@ class HostLoop:
             wait_us = LONGEST_WAIT_US  # the answer wakes the loop
         else:
             wait_us = self._ticks.next_us - now_us
-            if self._runtime.has_outgoing:
+            if self._has_cause(now_us):
                 wait_us = min(wait_us, max(0, self._early_us - now_us))
         due_us = self._runtime.next_due_us
         if due_us is not None:

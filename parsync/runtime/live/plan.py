@@ -78,6 +78,9 @@ class RunPlan:
     Attributes:
         arm: The arm's name.
         end_us: The end of the workload, when the drain begins.
+        talk_us: How long schedulers and worker pool step on, without waiting for ticks, after a
+            step with messages (HostLoop).
+        workers_spacing_us: The least time between steps of the worker pool that do not wait.
         coordinator_tick_us: The time between steps of the coordinator.
     """
 
@@ -87,7 +90,9 @@ class RunPlan:
     hosts: tuple[HostPlan, ...]
     tick_us: int
     spacing_us: int
+    talk_us: int
     workers_phase_us: int
+    workers_spacing_us: int
     source_phase_us: int
     coordinator_tick_us: int
     journal_dir: str
@@ -150,7 +155,12 @@ class RunInputs:
 
 def plan_run(namespace: str, assembly: Assembly, options: LiveOptions) -> RunPlan:
     """Submissions lie at the start of the tick, the hosts' steps after them, the worker pool's at
-    its end."""
+    its end.
+
+    Where there are queues at the machines, schedulers and worker pool talk with each other
+    (HostLoop), or each of the messages that lead to a start would wait for a tick.
+    """
+    talk = assembly.has_node_sides
     hosts = plan_hosts(assembly.arm, options.hosts, options.tick_us)
     return RunPlan(
         namespace=namespace,
@@ -159,6 +169,8 @@ def plan_run(namespace: str, assembly: Assembly, options: LiveOptions) -> RunPla
         hosts=hosts,
         tick_us=options.tick_us,
         spacing_us=options.spacing_us,
+        talk_us=options.tick_us if talk else 0,
+        workers_spacing_us=options.spacing_us if talk else options.tick_us,
         workers_phase_us=_phase_us(len(hosts) + 1, len(hosts), options.tick_us),
         source_phase_us=_phase_us(0, len(hosts), options.tick_us),
         coordinator_tick_us=_coordinator_tick_us(assembly.arm, options.tick_us),

@@ -273,9 +273,16 @@ class SteppedRuntime:
                 Ticks(tick_us, one.phase_us),
                 WAKE_US,
                 plan.spacing_us,
+                plan.talk_us,
             )
-        phase_us = plan.workers_phase_us
-        self._make_loop(WORKERS, self._steps[WORKERS], Ticks(tick_us, phase_us), tick_us, tick_us)
+        self._make_loop(
+            WORKERS,
+            self._steps[WORKERS],
+            Ticks(tick_us, plan.workers_phase_us),
+            tick_us,
+            plan.workers_spacing_us,
+            plan.talk_us,
+        )
         submitting = SubmittingSteps(self._steps[ARRIVALS], self._senders, plan.host_of)
         phase_us = plan.source_phase_us
         self._make_loop(ARRIVALS, submitting, Ticks(tick_us, phase_us), tick_us, tick_us)
@@ -287,13 +294,27 @@ class SteppedRuntime:
             self.wake(process)
 
     def _make_loop(
-        self, host: int, steps: Steps, ticks: Ticks, wake_us: int, spacing_us: int
+        self,
+        host: int,
+        steps: Steps,
+        ticks: Ticks,
+        wake_us: int,
+        spacing_us: int,
+        talk_us: int = 0,
     ) -> None:
         process = self._processes[host]
         on_tick = self._poll_senders if host == ARRIVALS else ignore
         load = LoadMeter(host, ignore, lambda: 0)
         process.loop = HostLoop(
-            process.runtime, steps, process.clock, ticks, wake_us, spacing_us, on_tick, load
+            process.runtime,
+            steps,
+            process.clock,
+            ticks,
+            wake_us,
+            spacing_us,
+            on_tick,
+            load,
+            talk_us=talk_us,
         )
 
     @property

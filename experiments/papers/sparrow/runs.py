@@ -34,7 +34,7 @@ US_PER_S = 1_000_000
 HOP_S = 0.0005  # one way, in the simulators of Sparrow, Hawk and Eagle
 SEED = 1
 AT_ONCE = ModelledTime(task_us=0.0001)  # a decision in no time to speak of
-_DRAIN_US = 20_000_000_000
+_DRAIN_US = 100_000 * US_PER_S
 _SAMPLE_US = US_PER_S
 
 

@@ -319,6 +319,11 @@ void ChangeLog::apply(Engine& engine, const Network& network,
         break;
       case Kind::kSetCost:
         for (; k < run.end; ++k) {
+          constexpr std::size_t kAhead = 16, kSoon = 8;
+          if (k + kAhead < run.end && engine.local()) {
+            engine.fetch_price(tail[ids_[k + kAhead]]);
+            engine.fetch_arcs(tail[ids_[k + kSoon]]);
+          }
           const ArcId a = ids_[k];
           if (arc_alive[a] != 0) engine.set_cost(a, tail[a], cost[a]);
         }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/large_array.hpp"
 #include "incremental_solver.hpp"
 
 namespace flowsolver {
@@ -19,11 +20,11 @@ void IncrementalSolver::check_arc_ahead(std::span<const ArcId> arcs, std::size_t
   constexpr std::size_t kAhead = 16, kSoon = 8;
   if (at + kAhead < arcs.size()) {
     const ArcId next = arcs[at + kAhead];
-    __builtin_prefetch(&net().tail[next]);
-    __builtin_prefetch(&net().head[next]);
-    __builtin_prefetch(&net().capacity[next]);
-    __builtin_prefetch(&net().cost[next]);
-    __builtin_prefetch(&flow_[next]);
+    fetch_line(&net().tail[next]);
+    fetch_line(&net().head[next]);
+    fetch_line(&net().capacity[next]);
+    fetch_line(&net().cost[next]);
+    fetch_line(&flow_[next]);
   }
   if (at + kSoon < arcs.size()) {
     const ArcId soon = arcs[at + kSoon];

@@ -325,6 +325,10 @@ bool IncrementalSolver::should_start_cold() {
   if (!network_.ids_fit_costs()) return true;
   if (!may_start_cold()) return false;
   if (change_policy_ != ChangePolicy::kLog) return change_policy_ == ChangePolicy::kDiscard;
+  // Prices are not asked for where no answer would change the decision.
+  if (cold_start_.ignores_displaced(round_, round_.all(), network_.live_size(),
+                                    network_.num_sources()))
+    return false;
   log_.for_each_priced([this](ArcId a) {
     if (network_.arc_alive()[a] == 0) return;
     const std::int64_t rc = net().cost[a] - price_now(net().tail[a]) + price_now(net().head[a]);

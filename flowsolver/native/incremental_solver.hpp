@@ -66,12 +66,19 @@ class ColdStartRule {
            round.sign_changes > static_cast<std::int64_t>(sources / kMostSourcesShare);
   }
 
+  // Whether it is the same for this rule if so many more arcs are displaced.
+  bool ignores_displaced(RoundChanges round, std::int64_t arcs, std::size_t size,
+                         std::size_t sources) const {
+    round.displaced += arcs;
+    return !is_cheaper(round, size, sources) &&
+           !displaces_much(round, std::max(kMinOperations, expected(size)), sources);
+  }
+
   // Limits a warm start: see Control::give_up_when_slower_than.
   void limit_warm_start(Control& control, const RoundChanges& round, std::size_t size,
                         std::size_t sources, const Stats& now) const {
     const std::int64_t cold = std::max(kMinOperations, expected(size));
-    const bool much = min_warm_operations(round) > cold / kManyDisplacedFactor ||
-                      round.displaced > static_cast<std::int64_t>(sources / kManySourcesShare);
+    const bool much = displaces_much(round, cold, sources);
     control.give_up_when_slower_than(
         cold, much ? std::max(kMinOperations, cold / kEarlyGiveUpFactor) : cold, now);
   }
@@ -93,6 +100,11 @@ class ColdStartRule {
     return (by_searches_ ? 1 : kStepsPerSearchStep) *
            (kPerValue * round.values + kPerStructure * round.structure +
             kPerDisplaced * round.displaced);
+  }
+
+  bool displaces_much(const RoundChanges& round, std::int64_t cold, std::size_t sources) const {
+    return min_warm_operations(round) > cold / kManyDisplacedFactor ||
+           round.displaced > static_cast<std::int64_t>(sources / kManySourcesShare);
   }
 
   std::int64_t operations_ = 0;

@@ -28,6 +28,7 @@
 #include "control.hpp"
 #include "cost_scaling/cost_scaling.hpp"
 #include "dimacs.hpp"
+#include "graph/large_array.hpp"
 #include "solve.hpp"
 #include "race.hpp"
 #include "incremental_solver.hpp"
@@ -614,8 +615,10 @@ class Solver {
     need_length("cost", cost, arcs.size());
     solver_.expect_changes(arcs.size());
     nb::gil_scoped_release release;
-    for (std::size_t i = 0; i < arcs.size(); ++i)
+    for (std::size_t i = 0; i < arcs.size(); ++i) {
+      fetch_ahead(arcs, i);
       solver_.set_cost(static_cast<ArcId>(arcs.data()[i]), cost.data()[i]);
+    }
   }
   void set_arcs(const Array& arcs, const Array& capacity, const Array& cost) {
     const Busy busy(busy_);
@@ -625,17 +628,8 @@ class Solver {
     need_capacities(capacity);
     solver_.expect_changes(arcs.size());
     nb::gil_scoped_release release;
-    const Network& network = solver_.network();
-    constexpr std::size_t kAhead = 8;  // arcs are scattered in memory
     for (std::size_t i = 0; i < arcs.size(); ++i) {
-      if (i + kAhead < arcs.size()) {
-        const auto next = static_cast<std::size_t>(arcs.data()[i + kAhead]);
-        __builtin_prefetch(&network.tail[next]);
-        __builtin_prefetch(&network.head[next]);
-        __builtin_prefetch(&network.capacity[next], 1);
-        __builtin_prefetch(&network.cost[next], 1);
-        __builtin_prefetch(&solver_.flow()[next]);
-      }
+      fetch_ahead(arcs, i);
       const ArcId arc = static_cast<ArcId>(arcs.data()[i]);
       solver_.set_capacity(arc, capacity.data()[i]);
       solver_.set_cost(arc, cost.data()[i]);
@@ -758,6 +752,18 @@ class Solver {
   }
 
  private:
+  // Fetches what changing an arc further on will read: arcs are scattered in memory.
+  void fetch_ahead(const Array& arcs, std::size_t at) const {
+    constexpr std::size_t kAhead = 8;
+    if (at + kAhead >= arcs.size()) return;
+    const Network& network = solver_.network();
+    const auto next = static_cast<std::size_t>(arcs.data()[at + kAhead]);
+    fetch_line(&network.tail[next]);
+    fetch_line(&network.head[next]);
+    fetch_line(&network.capacity[next]);
+    fetch_line(&network.cost[next]);
+    fetch_line(&solver_.flow()[next]);
+  }
   const IncrementalSolver& core() {
     const Busy busy(busy_);  // reading during a resolve would be a race
     return solver_;

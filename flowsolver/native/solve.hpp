@@ -120,6 +120,8 @@ class Engine {
   virtual void implicitly_priced_by(NodeId, std::vector<NodeId>&) const {}
   // v's price, unless it follows from that of another node, will be asked for soon.
   virtual void fetch_price(NodeId) const {}
+  // The arcs out of v will be looked at soon, and its price has been fetched.
+  virtual void fetch_arcs(NodeId) const {}
   // Whether v's price follows from that of another node.
   virtual bool is_implicitly_priced(NodeId) const { return false; }
   // Appends the arcs that may violate optimality when v's price rises: those out of v, those into v
@@ -183,6 +185,7 @@ class ForwardingEngine : public Engine {
     inner_->implicitly_priced_by(v, nodes);
   }
   void fetch_price(NodeId v) const override { inner_->fetch_price(v); }
+  void fetch_arcs(NodeId v) const override { inner_->fetch_arcs(v); }
   bool is_implicitly_priced(NodeId v) const override { return inner_->is_implicitly_priced(v); }
   void arcs_bound_by(NodeId v, std::span<const std::uint8_t> risen,
                      std::vector<ArcId>& arcs) const override {

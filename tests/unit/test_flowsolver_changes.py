@@ -480,6 +480,25 @@ def test_waiting_gets_more_expensive(kind, step):
         cell.resolve()
 
 
+@pytest.mark.parametrize("kind", ["slightly oversubscribed", "oversubscribed"])
+@pytest.mark.parametrize("dearer", [1, 3])
+def test_places_go_to_those_who_wait_after_waiting_became_dearer(kind, dearer):
+    """Some of the waiting tasks, or all of them, would leave for less and less; other arcs of some
+    get cheaper. Then places come free, which the right ones get.
+    """
+    cell = Cell(kind, DEFAULT)
+    for share in (0.5, 1, 1, 0.2, 1, 0.5, 1, 1):
+        arcs, rows, used, to_wait = arcs_of_tasks(cell)
+        risen = used & to_wait & (cell.rng.random(arcs.size) < share)
+        cell.solver.set_cost(arcs[risen], rows[risen, 3] + dearer)
+        fallen = ~used & ~to_wait & (cell.rng.random(arcs.size) < 0.02)
+        cell.solver.set_cost(arcs[fallen], rows[fallen, 3] - dearer)
+        cell.resolve()
+        cell.remove(cell.rng.choice(cell.tasks, 5, replace=False))
+        cell.meet_sink()
+        cell.resolve()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_changes_that_agree_with_the_flow_need_no_search(kind):
     """A full arc that gets cheaper, or an empty one that gets more expensive, causes no search."""

@@ -17,6 +17,13 @@
 
 namespace flowsolver {
 
+// Fetches the cache line at an address that is about to be read or written.
+inline void fetch_line(const void* address) {
+  __builtin_prefetch(address);
+  // GCC takes a function that only fetches for one without effect, and leaves out calls of it.
+  asm volatile("");
+}
+
 template <class T>
 struct LargeAllocator {
   using value_type = T;

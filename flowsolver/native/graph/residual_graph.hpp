@@ -61,7 +61,6 @@ enum NodeFlag : std::uint8_t {
   kTouched = 4,    // its price moved in this round
   kDead = 8,       // reaches no target in this phase
   kInterior = 16,  // has arcs in and arcs out: an aggregator or a machine
-  kChanged = 32,   // a unit source some of whose arcs changed
 };
 
 // The arrays from which a graph is built, written once; half the size if 32 bits suffice.

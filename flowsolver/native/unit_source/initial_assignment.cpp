@@ -204,7 +204,7 @@ class UnitSourceGraph : public ResidualGraph<V> {
   void prefetch_assignment(std::uint32_t source) const {
     if (begin_[source] == begin_[source + 1]) return;
     const NodeId head = source_arcs[begin_[source]].head;
-    __builtin_prefetch(&this->nodes[head], 1);
+    fetch_line(&this->nodes[head]);
     assigned.prefetch(head);
   }
 
@@ -297,11 +297,11 @@ class UnitSourceGraph : public ResidualGraph<V> {
   // `prepare_backward` and only fall after it.
   template <class Limit, class Evaluate>
   void visit_assigned(NodeId v, Limit limit, Evaluate evaluate) {
-    assigned.visit(v, limit, evaluate);
+    assigned.visit(v, limit, [](std::span<const std::uint32_t>) {}, evaluate);
   }
   template <class Limit, class Evaluate>
   void visit_incoming(NodeId v, Limit limit, Evaluate evaluate) {
-    incoming_at(v).visit(v, limit, evaluate);
+    incoming_at(v).visit(v, limit, [](std::span<const std::uint32_t>) {}, evaluate);
   }
   void prices_moved(std::span<const NodeId>, std::int64_t, bool) {}
   // the arc's source leaves its current arc for this one

@@ -195,7 +195,7 @@ class UniformPriceIncrease {
   }
 
   static void keep_distinct(std::vector<NodeId>& nodes) {
-    std::sort(nodes.begin(), nodes.end());
+    if (!std::is_sorted(nodes.begin(), nodes.end())) std::sort(nodes.begin(), nodes.end());
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   }
 
@@ -331,7 +331,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
       const std::int64_t dearer = cost - sources_.source_arcs[assign].cost;
       const std::uint32_t now = sources_.current_arc(tail);
       if (now == assign) cost_ += dearer;
-      sources_.set_cost(assign, static_cast<Value>(cost));
+      sources_.set_cost(tail, assign, static_cast<Value>(cost));
       // If the current arc gets cheaper or another one more expensive, the lower bounds and the
       // invariant still hold.
       if (now != kNone && (now == assign) == (dearer > 0)) note_changed(tail);
@@ -421,7 +421,10 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
   }
   void fetch_price(NodeId v) const override {
     if (sources_.is_source(v)) return sources_.prefetch(v);
-    __builtin_prefetch(&graph_.nodes[v].price);
+    fetch_line(&graph_.nodes[v].price);
+  }
+  void fetch_arcs(NodeId v) const override {
+    if (sources_.is_source(v)) sources_.prefetch_arcs(v);
   }
   bool is_implicitly_priced(NodeId v) const override { return sources_.is_source(v); }
   // Without those over which sources could come: an aggregator may have one from each task.
@@ -552,10 +555,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
 
   // Records the source once, however many of its arcs change.
   void note_changed(NodeId source) {
-    std::uint8_t& flags = graph_.nodes[source].flags;
-    if ((flags & kChanged) != 0) return;
-    flags |= kChanged;
-    changed_.push_back(source);
+    if (sources_.mark_changed(source)) changed_.push_back(source);
   }
 
   // The arcs at v, except those of unassigned sources into v.
@@ -682,16 +682,19 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
 
   // Sources whose arcs or heads changed: unassigned if they are not on their best arc any more.
   void recheck(Stats& stats) {
+    std::size_t kept = 0;
     for (NodeId source : changed_) {
-      graph_.nodes[source].flags &= static_cast<std::uint8_t>(~kChanged);
+      sources_.clear_changed(source);
       if (!sources_.is_source(source) || sources_.current_arc(source) == kNone) continue;
       ++stats.repaired;
       if (sources_.is_on_best_arc(source)) {
-        sources_.refresh(source);
+        changed_[kept++] = source;
       } else {
         unassign(source);
       }
     }
+    changed_.resize(kept);
+    sources_.refresh(changed_);
     changed_.clear();
   }
 

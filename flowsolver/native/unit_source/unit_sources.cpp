@@ -91,6 +91,7 @@ void UnitSources<V>::add_arc(NodeId v, ArcId id, NodeId head, V cost) {
   if (source.count == source.room) relocate(v, std::max(2 * source.room, kMinRoom));
   const std::uint32_t place = source.begin + source.count++;
   source_arcs[place] = {head, cost, id};
+  source.keyed_price = kNotKeyed;
   if (source.listed) incoming_.add(head, place, kInfinity);
 }
 
@@ -155,7 +156,8 @@ std::int64_t UnitSources<V>::assigned_key(NodeId source) const {
 template <class V>
 void UnitSources<V>::set_incoming_keys(NodeId v) {
   Source& source = sources_[v];
-  const std::int64_t base = incoming_offset_ - cost_through(source.current);
+  source.keyed_price = price_to_key(source);
+  const std::int64_t base = -source.keyed_price;
   const NodeId lead = source_arcs[source.current].head;
   for (std::uint32_t i = source.begin; i < source.begin + source.count; ++i) {
     if (i == source.current) continue;
@@ -186,8 +188,9 @@ void UnitSources<V>::reassign(NodeId v, std::uint32_t arc) {
   assigned_.remove(source_arcs[before].head, v);
   incoming_.remove(source_arcs[arc].head, arc);
   source.current = arc;
-  incoming_.add(source_arcs[before].head, before,
-                source_arcs[before].cost - cost_through(arc) + incoming_offset_);
+  const std::int64_t price = price_to_key(source);
+  source.keyed_price = std::min(source.keyed_price, price);
+  incoming_.add(source_arcs[before].head, before, source_arcs[before].cost - price);
   for (std::uint32_t i = source.begin; i < source.begin + source.count; ++i) {
     if (i != arc) incoming_.set_lead(source_arcs[i].head, i, source_arcs[arc].head);
   }
@@ -204,9 +207,22 @@ void UnitSources<V>::unassign(NodeId v) {
 }
 
 template <class V>
-void UnitSources<V>::refresh(NodeId v) {
-  assigned_.set_key(source_arcs[sources_[v].current].head, v, assigned_key(v));
-  set_incoming_keys(v);
+void UnitSources<V>::refresh(std::span<const NodeId> sources) {
+  constexpr std::size_t kAhead = 16, kSoon = 8;
+  risen_sources_.clear();
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    if (k + kAhead < sources.size()) prefetch(sources[k + kAhead]);
+    if (k + kSoon < sources.size()) prefetch_arcs(sources[k + kSoon]);
+    const NodeId v = sources[k];
+    const Source& source = sources_[v];
+    assigned_.set_key(source_arcs[source.current].head, v, assigned_key(v));
+    if (!source.listed) {
+      set_incoming_keys(v);
+    } else if (price_to_key(source) > source.keyed_price) {
+      risen_sources_.push_back(v);
+    }
+  }
+  lower_keys_of_risen_sources();
 }
 
 template <class V>
@@ -235,7 +251,8 @@ bool UnitSources<V>::build_lists(const Control& control) {
   for (NodeId v = 0; v < sources_.size(); ++v) {
     Source& source = sources_[v];
     if (!is_preassigned(source)) continue;
-    const std::int64_t base = incoming_offset_ - cost_through(source.current);
+    source.keyed_price = price_to_key(source);
+    const std::int64_t base = -source.keyed_price;
     const NodeId lead = source_arcs[source.current].head;
     for (std::uint32_t i = source.begin; i < source.begin + source.count; ++i) {
       if (i != source.current)
@@ -261,28 +278,34 @@ bool UnitSources<V>::build_lists(const Control& control) {
 // next one reads, of all nodes at once.
 template <class V>
 void UnitSources<V>::lower_incoming_keys(std::span<const std::pair<std::int64_t, NodeId>> risen) {
-  constexpr std::uint32_t kArcsPerLine = 5;
   risen_sources_.clear();
-  lowered_keys_.clear();
   for (const auto& [change, v] : risen) {
     assigned_.for_each(v, [this](NodeId source) {
-      __builtin_prefetch(&sources_[source]);
+      prefetch(source);
       risen_sources_.push_back(source);
     });
   }
+  for (NodeId v : risen_sources_) prefetch_arcs(v);
+  std::erase_if(risen_sources_,
+                [this](NodeId v) { return price_to_key(sources_[v]) <= sources_[v].keyed_price; });
+  lower_keys_of_risen_sources();
+}
+
+// Their arcs are in the cache.
+template <class V>
+void UnitSources<V>::lower_keys_of_risen_sources() {
+  lowered_keys_.clear();
   for (NodeId v : risen_sources_) {
-    const auto [begin, end] = arcs_of(v);
-    for (std::uint32_t i = begin; i < end; i += kArcsPerLine) __builtin_prefetch(&source_arcs[i]);
-  }
-  for (NodeId v : risen_sources_) {
-    const std::int64_t base = incoming_offset_ - cost_through(sources_[v].current);
+    Source& source = sources_[v];
+    const std::int64_t price = price_to_key(source);
+    source.keyed_price = price;
     const auto [begin, end] = arcs_of(v);
     for (std::uint32_t i = begin; i < end; ++i) {
-      if (i == sources_[v].current) continue;
+      if (i == source.current) continue;
       const SourceArc& arc = source_arcs[i];
       incoming_.prefetch(arc.head);
       incoming_.prefetch_place(i);
-      lowered_keys_.push_back({arc.head, i, arc.cost + base});
+      lowered_keys_.push_back({arc.head, i, arc.cost - price});
     }
   }
   for (const LoweredKey& each : lowered_keys_) incoming_.prefetch_entry(each.head, each.arc);
@@ -306,15 +329,24 @@ template <class V>
 void UnitSources<V>::refresh_all() {
   assigned_offset_ = incoming_offset_ = 0;
   for (NodeId v = 0; v < sources_.size(); ++v) {
-    if (is_source_[v] && sources_[v].current != kNone) refresh(v);
+    if (!is_source_[v] || sources_[v].current == kNone) continue;
+    assigned_.set_key(source_arcs[sources_[v].current].head, v, assigned_key(v));
+    set_incoming_keys(v);
   }
 }
 
 template <class V>
 void UnitSources<V>::prices_moved(std::int64_t most, bool up) {
-  (up ? incoming_offset_ : assigned_offset_) += most;
   hubs.prices_moved(most, up);
-  if (std::max(incoming_offset_, assigned_offset_) > kMaxOffset) refresh_all();
+  raise_offset(most, up);
+}
+
+template <class V>
+bool UnitSources<V>::raise_offset(std::int64_t by, bool up) {
+  (up ? incoming_offset_ : assigned_offset_) += by;
+  if (std::max(incoming_offset_, assigned_offset_) <= kMaxOffset) return false;
+  refresh_all();
+  return true;
 }
 
 template <class V>
@@ -324,14 +356,20 @@ void UnitSources<V>::prices_moved(std::span<const NodeId> moved, std::int64_t re
     return 1 + (up ? kArcsPerSource * num_assigned(v) : std::int64_t{num_incoming(v)});
   };
   price_changes_.clear();
-  std::int64_t keys = 0;
+  std::int64_t keys = 0, least = kInfinity, most = 0;
   for (NodeId v : moved) {
     if (nodes[v].distance >= reach) continue;
     price_changes_.emplace_back(reach - nodes[v].distance, v);
     keys += keys_at(v);
+    least = std::min(least, reach - nodes[v].distance);
+    most = std::max(most, reach - nodes[v].distance);
   }
   if (!hubs.empty()) {
     for (const auto& [change, v] : price_changes_) hubs.price_moved(graph_, v, up);
+  }
+  if (keys > kMaxKeyUpdates && least == most) {
+    raise_offset(most, up);
+    return;
   }
   std::size_t num_explicit = price_changes_.size();
   std::int64_t rest = 0;
@@ -347,11 +385,7 @@ void UnitSources<V>::prices_moved(std::span<const NodeId> moved, std::int64_t re
       ++num_explicit;
     }
     rest = price_changes_.front().first;
-    (up ? incoming_offset_ : assigned_offset_) += rest;
-    if (std::max(incoming_offset_, assigned_offset_) > kMaxOffset) {
-      refresh_all();
-      return;
-    }
+    if (raise_offset(rest, up)) return;
     std::reverse(price_changes_.begin(), price_changes_.end());  // the popped changes come first
   }
   const auto is_rest = [rest](const auto& change) { return change.first <= rest; };

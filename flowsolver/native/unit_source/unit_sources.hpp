@@ -21,6 +21,10 @@
 // rise by one, an offset is raised instead: the stored value is the key plus the offset at that
 // time, and the bound is the stored value minus the current offset. A key that is scanned is made
 // exact again.
+//
+// For each source it is known which price of it the keys of its incoming arcs allow for. If a
+// source's price, less the offset, is not above that, its keys need no look: for instance, when
+// waiting tasks get dearer by one, and all prices of the cell rise by one.
 #pragma once
 
 #include <algorithm>
@@ -93,15 +97,15 @@ class KeyedLists {
   }
 
   // Fetches v's list into the cache, and where the item is in it; or its entry, after that.
-  void prefetch(NodeId v) const { __builtin_prefetch(&lists_[v], 1); }
-  void prefetch_place(std::uint32_t item) const { __builtin_prefetch(&place_[item]); }
+  void prefetch(NodeId v) const { fetch_line(&lists_[v]); }
+  void prefetch_place(std::uint32_t item) const { fetch_line(&place_[item]); }
   void prefetch_entry(NodeId v, std::uint32_t item) const {
     const List& list = lists_[v];
     std::uint32_t at = place_[item];
-    __builtin_prefetch(&entries_[list.begin + at], 1);
+    fetch_line(&entries_[list.begin + at]);
     for (int level = 0; list.size > kFlat && level < 3 && at > 0; ++level) {
       at = (at - 1) / 2;
-      __builtin_prefetch(&entries_[list.begin + at], 1);
+      fetch_line(&entries_[list.begin + at]);
     }
   }
   // What lower_key() with the same arguments moves, whose entries are in the cache.
@@ -113,7 +117,7 @@ class KeyedLists {
     for (std::uint32_t at = place_[item]; at > 0; at = (at - 1) / 2) {
       const Entry& parent = entries_[list.begin + (at - 1) / 2];
       if (parent.key <= low) return;
-      __builtin_prefetch(&place_[parent.item], 1);
+      fetch_line(&place_[parent.item]);
     }
   }
 
@@ -191,14 +195,25 @@ class KeyedLists {
   }
 
   // Calls evaluate(item, key, lead) for every item of v with key < limit(), which may decrease
-  // meanwhile; `evaluate` returns the new key.
-  template <class Limit, class Evaluate>
-  void visit(NodeId v, Limit limit, Evaluate evaluate) {
+  // meanwhile; `evaluate` returns the new key. Before that, fetch(items) is called with items that
+  // are about to be evaluated, unless the limit decreases.
+  template <class Limit, class Fetch, class Evaluate>
+  void visit(NodeId v, Limit limit, Fetch fetch, Evaluate evaluate) {
     const List list = lists_[v];
     Entry* const entries = entries_.data() + list.begin;
     if (list.size <= kFlat) {
+      std::array<std::uint32_t, kFlat> items;
+      std::array<std::uint8_t, kFlat> places;
+      std::uint32_t found = 0;
+      const std::int64_t at_first = limit();
       for (std::uint32_t i = 0; i < list.size; ++i) {
-        Entry& entry = entries[i];
+        if (!below(entries[i].key, at_first)) continue;
+        items[found] = entries[i].item;
+        places[found++] = static_cast<std::uint8_t>(i);
+      }
+      fetch(std::span<const std::uint32_t>(items.data(), found));
+      for (std::uint32_t i = 0; i < found; ++i) {
+        Entry& entry = entries[places[i]];
         if (below(entry.key, limit()))
           entry.key = stored(evaluate(entry.item, value(entry.key), entry.lead));
       }
@@ -360,11 +375,23 @@ class UnitSources {
   void add_arc(NodeId source, ArcId id, NodeId head, V cost);
   void remove_arc(NodeId source, std::uint32_t arc);  // not the current arc
   // call `refresh` before the next search
-  void set_cost(std::uint32_t arc, V cost) { source_arcs[arc].cost = cost; }
+  void set_cost(NodeId source, std::uint32_t arc, V cost) {
+    if (cost < source_arcs[arc].cost) sources_[source].keyed_price = kNotKeyed;
+    source_arcs[arc].cost = cost;
+  }
   // kNone: not assigned
   std::uint32_t current_arc(NodeId source) const { return sources_[source].current; }
   NodeId source_of(std::uint32_t arc) const { return tail_[source_arcs[arc].id]; }
-  void prefetch(NodeId source) const { __builtin_prefetch(&sources_[source]); }
+  void prefetch(NodeId source) const { fetch_line(&sources_[source]); }
+  // the same for its arcs; the source is in the cache
+  void prefetch_arcs(NodeId source) const {
+    constexpr std::uint32_t kArcsPerLine = 5;
+    const auto [begin, end] = arcs_of(source);
+    for (std::uint32_t i = begin; i < end; i += kArcsPerLine) fetch_line(&source_arcs[i]);
+  }
+  // Marks the source; false if it was marked already.
+  bool mark_changed(NodeId source) { return !std::exchange(sources_[source].changed, true); }
+  void clear_changed(NodeId source) { sources_[source].changed = false; }
   // whether its arcs are in the lists of their heads
   bool listed(NodeId source) const { return sources_[source].listed; }
 
@@ -376,13 +403,15 @@ class UnitSources {
   bool is_on_best_arc(NodeId source) const {
     return best_cost(source) >= cost_through(sources_[source].current);
   }
+  std::int64_t best_other_cost(NodeId source) const;  // without the current arc
 
   // Assignments of its unit. `assign` is for a source that is not assigned; `reassign` keeps its
   // price.
   void assign(NodeId source, std::uint32_t arc);
   void reassign(NodeId source, std::uint32_t arc);
   void unassign(NodeId source);
-  void refresh(NodeId source);  // recomputes its keys
+  // Recomputes the keys of assigned sources.
+  void refresh(std::span<const NodeId> sources);
 
   // For many sources at once, in less time and memory: `preassign` puts the unit on an arc, and
   // `build_lists`, when all are preassigned, makes the lists, which must be empty. In between only
@@ -420,6 +449,10 @@ class UnitSources {
   void visit_assigned(NodeId v, Limit limit, Evaluate evaluate) {
     assigned_.visit(
         v, [&] { return plus(limit(), assigned_offset_); },
+        [&](std::span<const std::uint32_t> sources) {
+          for (NodeId source : sources) prefetch(source);
+          for (NodeId source : sources) prefetch_arcs(source);
+        },
         [&](NodeId source, std::int64_t key, NodeId lead) {
           return plus(evaluate(source, plus(key, -assigned_offset_), lead), assigned_offset_);
         });
@@ -428,8 +461,16 @@ class UnitSources {
   void visit_incoming(NodeId v, Limit limit, Evaluate evaluate) {
     incoming_.visit(
         v, [&] { return plus(limit(), incoming_offset_); },
+        [&](std::span<const std::uint32_t> arcs) {
+          for (std::uint32_t arc : arcs) fetch_line(&source_arcs[arc]);
+          for (std::uint32_t arc : arcs) fetch_line(&tail_[source_arcs[arc].id]);
+          for (std::uint32_t arc : arcs) prefetch(source_of(arc));
+        },
         [&](std::uint32_t arc, std::int64_t key, NodeId lead) {
-          return plus(evaluate(arc, plus(key, -incoming_offset_), lead), incoming_offset_);
+          const std::int64_t exact =
+              plus(evaluate(arc, plus(key, -incoming_offset_), lead), incoming_offset_);
+          if (exact != key) note_incoming_key(arc, exact);
+          return exact;
         });
   }
   // Must be called after the prices of these nodes rose (fell) by reach - distance, where that is >
@@ -457,10 +498,15 @@ class UnitSources {
   // Maximum offset: shifted keys must fit their type.
   static constexpr std::int64_t kMaxOffset = std::int64_t{1} << (sizeof(V) == 4 ? 29 : 58);
 
+  static constexpr std::int64_t kNotKeyed = std::numeric_limits<std::int64_t>::min();
   struct Source {
     std::uint32_t begin = 0, count = 0, current = kNone;
     std::uint32_t room = 0;  // for arcs
-    bool listed = false;     // its arcs, except the current one, are in the incoming lists
+    // The keys of its arcs in the incoming lists are at most their cost - keyed_price. It is not
+    // below the price of the source - the offset, unless its arcs changed.
+    std::int64_t keyed_price = kNotKeyed;
+    bool listed = false;   // its arcs, except the current one, are in the incoming lists
+    bool changed = false;  // see mark_changed
   };
   static constexpr std::uint32_t kMinRoom = 8;
 
@@ -470,11 +516,21 @@ class UnitSources {
   void take_block(Source& source, std::uint32_t room);
   void release_block(const Source& source);
   void relocate(NodeId source, std::uint32_t room);
-  std::int64_t best_other_cost(NodeId source) const;
   std::int64_t assigned_key(NodeId source) const;
+  // What the price of an assigned source is compared with: see Source::keyed_price.
+  std::int64_t price_to_key(const Source& source) const {
+    return cost_through(source.current) - incoming_offset_;
+  }
+  void note_incoming_key(std::uint32_t arc, std::int64_t key) {
+    Source& source = sources_[source_of(arc)];
+    source.keyed_price = std::min(source.keyed_price, source_arcs[arc].cost - key);
+  }
   void set_incoming_keys(NodeId source);
   void lower_incoming_keys(std::span<const std::pair<std::int64_t, NodeId>> risen);
+  void lower_keys_of_risen_sources();
   void lower_assigned_keys(NodeId v);
+  // Returns whether it became so large that all keys were recomputed instead.
+  bool raise_offset(std::int64_t by, bool up);
   void refresh_all();
 
   ResidualGraph<V>& graph_;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Self, cast
 
 from pydantic import (
     BaseModel,
@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     create_model,
+    model_validator,
 )
 from pydantic.fields import FieldInfo
 
@@ -126,6 +127,18 @@ class FlowOptions(PriceOptions):
         description="the largest number of tasks per round that are placed one at a time, because"
         " the flow cannot express what they request (only if requests differ)",
     )
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        """Refuse what means nothing beside the other options, unless it is the kind's default."""
+        for name, acts, needed in (
+            ("migration", self.preemption, "preemption is on"),
+            ("deterministic", len(self.algorithm) > 1, "several algorithms race"),
+        ):
+            is_off = not getattr(self, name) and type(self).model_fields[name].default
+            if is_off and not acts:
+                raise ValueError(f"{name} = false: has no effect unless {needed}")
+        return self
 
     @property
     def further_capabilities(self) -> frozenset[Capability]:

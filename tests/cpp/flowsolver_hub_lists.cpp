@@ -1,5 +1,5 @@
 // The lists of hubs against all their half-edges: whatever has changed, a visit comes to each open
-// half-edge below its limit, and reads few others.
+// half-edge below its limit, and reads few others. What is remembered as a way to a target is one.
 #include <cstdint>
 #include <vector>
 
@@ -36,18 +36,51 @@ class History {
  public:
   explicit History(std::uint64_t seed)
       : draw_(seed),
+        draw_target_(seed),
         network_(hubs_and_machines(draw_)),
         graph_(network_, {}, {}, kRoot, true, Control()),
         alive_(kArcs, true) {
-    for (NodeId v = kFirst; v < kFirst + kMachines; ++v) graph_.nodes[v].price = price();
+    for (NodeId v = kFirst; v < kFirst + kMachines; ++v) {
+      graph_.nodes[v].price = price();
+      draw_target(v);
+    }
   }
 
   void round() {
     for (std::uint64_t k = draw_(40); k > 0; --k) change();
+    draw_target(static_cast<NodeId>(kFirst + draw_target_(kMachines)));
     for (NodeId hub = 1; hub <= kHubs; ++hub) {
       check<true>(hub);
       check<false>(hub);
+      check_way<true>(hub);
+      check_way<false>(hub);
+      if (draw_target_(4) == 0) graph_.hubs.forget_ways();
     }
+  }
+
+  // Before any change: takes ways to targets until there are none left, at some prices of the hub.
+  // Returns how many there were.
+  template <bool kForward>
+  int use_up_ways(NodeId hub) {
+    Stats stats;
+    graph_.hubs.visit<kForward>(graph_, hub, 2 * kMost, stats, [](std::uint32_t) {});
+    int used = 0;
+    for (std::int64_t price = -kMost; price < 2 * kMost; price += 5) {
+      graph_.nodes[hub].price = price;
+      while (const std::uint32_t left = num_ways<kForward>(hub)) {
+        const std::uint32_t way = way_to_target<kForward>(hub);
+        CHECK(way != kNone);
+        if (kForward) {
+          graph_.push(hub, way, 1);
+        } else {
+          graph_.push(graph_.edges[way].to, graph_.position[graph_.edges[way].id ^ 1], 1);
+        }
+        ++used;
+        CHECK(num_ways<kForward>(hub) <= left);
+      }
+      CHECK(way_to_target<kForward>(hub) == kNone);
+    }
+    return used;
   }
 
   // Half-edges read per visit of the cheapest hundredth, when nothing changes.
@@ -64,6 +97,36 @@ class History {
 
  private:
   std::int64_t price() { return static_cast<std::int64_t>(draw_(kMost)); }
+
+  static bool is_target(const Node<std::int32_t>& node) { return node.imbalance < 0; }
+
+  template <bool kForward>
+  bool is_way(NodeId hub, std::uint32_t index) const {
+    const auto& edge = graph_.edges[index];
+    const auto& head = graph_.nodes[edge.to];
+    return (kForward ? edge.residual : edge.reverse_residual) > 0 && is_target(head) &&
+           edge.cost + head.price == graph_.nodes[hub].price;
+  }
+  template <bool kForward>
+  std::uint32_t num_ways(NodeId hub) const {
+    const auto& node = graph_.nodes[hub];
+    std::uint32_t count = 0;
+    for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i)
+      count += is_way<kForward>(hub, i);
+    return count;
+  }
+  template <bool kForward>
+  std::uint32_t way_to_target(NodeId hub) {
+    std::int64_t looked_at = 0;
+    return graph_.hubs.way_to_target<kForward>(graph_, hub, looked_at, is_target);
+  }
+  template <bool kForward>
+  void check_way(NodeId hub) {
+    const std::uint32_t way = way_to_target<kForward>(hub);
+    if (way == kNone) return;
+    CHECK(way - graph_.nodes[hub].begin < graph_.nodes[hub].degree);
+    CHECK(is_way<kForward>(hub, way));
+  }
 
   void change() {
     const auto arc = static_cast<ArcId>(draw_(kArcs));
@@ -99,6 +162,8 @@ class History {
     graph_.hubs.price_moved(graph_, v, graph_.nodes[v].price > before);
   }
 
+  void draw_target(NodeId v) { graph_.nodes[v].imbalance = draw_target_(2) == 0 ? -1 : 0; }
+
   void move_prices() {
     const bool up = draw_(2) == 0;
     const auto most = static_cast<std::int64_t>(1 + draw_(20));
@@ -131,7 +196,7 @@ class History {
     }
   }
 
-  Draws draw_;
+  Draws draw_, draw_target_;
   Network network_;
   Graph graph_;
   std::vector<bool> alive_;
@@ -141,6 +206,8 @@ class History {
 
 int main() {
   for (std::uint64_t seed = 1; seed <= tries(6); ++seed) {
+    CHECK(History(seed).use_up_ways<true>(1) > 20);
+    CHECK(History(seed).use_up_ways<false>(2) > 20);
     History history(seed);
     for (int round = 0; round < 150; ++round) history.round();
     CHECK(history.read_per_visit() < kArcs / 10);

@@ -12,6 +12,7 @@ from flowsolver import algorithms
 from schedulers import registry
 from schedulers.conformance import check_conformance
 from schedulers.decision_clock import PS_PER_OPERATION
+from schedulers.flow.options import FlowOptions
 from schedulers.flow.solver_work import SolverWork
 from schedulers.interface import Capability, Plan
 from shared_state.errors import AgoraError
@@ -245,6 +246,32 @@ def test_bad_options_are_refused(kind: str, options: dict[str, object], says: st
         registry.get(kind).parse_options(options)
 
 
+@pytest.mark.parametrize(
+    ("kind", "options", "says"),
+    [
+        ("flow", {"migration": False}, "migration = false: .* unless preemption is on"),
+        ("firmament", {"migration": False, "preemption": False}, "migration = false: "),
+        ("quincy", {"deterministic": False}, "deterministic = false: .* unless several alg"),
+        ("flow", {"deterministic": False, "algorithm": ["relaxation"]}, "deterministic = false: "),
+    ],
+)
+def test_options_without_effect_are_refused(
+    kind: str, options: dict[str, object], says: str
+) -> None:
+    with pytest.raises(AgoraError, match=f"^scheduler kind '{kind}': {says}"):
+        registry.get(kind).parse_options(options)
+
+
+def test_a_kind_may_have_defaults_that_have_no_effect_by_themselves() -> None:
+    class Options(FlowOptions):
+        migration: bool = False
+        deterministic: bool = False
+
+    assert not Options().migration
+    written = {"migration": False, "deterministic": False}
+    assert Options.model_validate(written) == Options()
+
+
 def run(kind: str, decision: str, live: bool = False, **options: object) -> None:
     group = {
         "name": "g",
@@ -278,7 +305,6 @@ def test_a_race_in_virtual_time_is_deterministic() -> None:
     with pytest.raises(AgoraError, match="'firmament', option 'deterministic': a race in virtual"):
         run("firmament", "counted", deterministic=False)
     run("firmament", "measured", live=True, deterministic=False)
-    run("quincy", "counted", deterministic=False)  # no race
     options = registry.get("firmament").parse_options({"deterministic": False})
     capabilities = registry.get("firmament").with_options(options).capabilities
     assert {Capability.RACES, Capability.DEPENDS_ON_TIMING} <= capabilities

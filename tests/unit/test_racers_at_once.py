@@ -79,8 +79,8 @@ def racers_beside_this_thread(algorithm: object) -> set[int]:
     """Solve the network by Firmament's solver, with another `algorithm` if that is given. The
     threads that began with the call and that ran between the same two looks as the calling
     thread, which is a racer itself."""
-    options = {} if algorithm is None else {"algorithm": algorithm}
-    parsed = registry.get("firmament").parse_options({"deterministic": False, **options})
+    options = {"deterministic": False} if algorithm is None else {"algorithm": algorithm}
+    parsed = registry.get("firmament").parse_options(options)
     assert isinstance(parsed, FlowOptions)
     solver = IncrementalSolver(NETWORK, parsed.algorithm, deterministic=parsed.deterministic)
     watcher = Watcher()

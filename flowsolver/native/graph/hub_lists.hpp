@@ -68,7 +68,9 @@ class HubLists {
    private:
     friend class HubLists;
     std::vector<Entry> sorted_, added_;
-    std::int64_t limit_ = kInfinity;  // plus the offset, like all stored keys
+    std::vector<std::uint32_t> ways_;      // ids of half-edges, see way_to_target
+    std::int64_t ways_price_ = kInfinity;  // of the hub when they were found; kInfinity: never
+    std::int64_t limit_ = kInfinity;       // plus the offset, like all stored keys
     std::int64_t offset_ = 0;
     std::size_t target_size_ = kFirstSize;
     std::size_t passed_over_ = 0;
@@ -122,6 +124,43 @@ class HubLists {
       } else {
         list.pass_over();
       }
+    }
+  }
+
+  // The position of a half-edge of u by which a search comes to a target at no further cost, if u
+  // is a hub and one is known; else kNone. is_target(node): whether the search ends there.
+  //
+  // Many searches of a round come to the same hub, and few of the thousands of half-edges that cost
+  // them nothing lead to a target. All that do are found at once, when the hub's price is new; each
+  // search uses one that still leads on. Adds the half-edges looked at to `looked_at`. Must not be
+  // called while a search has a place in the list.
+  template <bool kForward, class IsTarget>
+  std::uint32_t way_to_target(const Graph& graph, NodeId u, std::int64_t& looked_at,
+                              IsTarget is_target) {
+    if (!is_hub(u)) return kNone;
+    List& list = hubs_[index_[u]].lists[kForward];
+    if (!list.is_valid_) return kNone;
+    const std::int64_t price = graph.nodes[u].price;
+    if (list.ways_price_ != price) {
+      list.ways_price_ = price;
+      find_ways(graph, kForward ? price : -price, list, looked_at, is_target);
+    }
+    // bounded: by the number of ways
+    for (; !list.ways_.empty(); list.ways_.pop_back()) {
+      const std::uint32_t id = list.ways_.back();
+      if (!owns(graph, u, id)) continue;
+      const std::uint32_t index = graph.position[id];
+      const Edge& edge = graph.edges[index];
+      const auto& head = graph.nodes[edge.to];
+      if (is_open<kForward>(edge) && edge.cost + head.price == price && is_target(head))
+        return index;
+    }
+    return kNone;
+  }
+  // Must be called when there may be new targets.
+  void forget_ways() {
+    for (Hub& hub : hubs_) {
+      for (List& list : hub.lists) list.ways_price_ = kInfinity;
     }
   }
 
@@ -274,6 +313,24 @@ class HubLists {
     finish(list);
     if (list.limit_ != kInfinity && list.size() < list.target_size_ / kGrowth)
       list.is_valid_ = false;
+  }
+
+  // Finds the half-edges with this key that lead to a target. As a rule, the price of a target has
+  // not moved since its half-edge was listed: the bound differs by no more than the offset.
+  template <class IsTarget>
+  static void find_ways(const Graph& graph, std::int64_t key, List& list, std::int64_t& looked_at,
+                        IsTarget is_target) {
+    merge_added(list);
+    list.ways_.clear();
+    const auto first = std::partition_point(list.sorted_.begin(), list.sorted_.end(),
+                                            [key](const Entry& entry) { return entry.key < key; });
+    const auto last = std::partition_point(
+        first, list.sorted_.end(),
+        [end = key + list.offset_](const Entry& entry) { return entry.key <= end; });
+    for (auto entry = first; entry != last; ++entry) {
+      if (is_target(graph.nodes[entry->to])) list.ways_.push_back(entry->id);
+    }
+    looked_at += last - first;
   }
 
   std::vector<std::uint32_t> index_;  // by node: its place in `hubs_`, or kNone

@@ -17,6 +17,8 @@
 //   is labelled, the search first follows the chain of current arcs while they have rc = 0: forward
 //   to residual capacity, backward (over flow) to where flow can be taken off. Backward searches do
 //   not do so where nodes have unit sources assigned: there, lists by key find the nearest ones.
+// - A hub remembers all its half-edges that lead to a target at no cost (hub_lists.hpp). When it is
+//   labelled, the search follows one of them.
 #pragma once
 
 #include <algorithm>
@@ -277,6 +279,7 @@ class PathSearch {
       if (bound_ == 0) break;
     }
     settle_until_target(graph, stats);
+    stats.scanned += looked_at_;
     return update_prices(graph, repriced);
   }
 
@@ -291,6 +294,7 @@ class PathSearch {
       if (seed.distance < bound_) label_seed(graph, seed.node, seed.distance, seed.parent);
     }
     settle_until_target(graph, stats);
+    stats.scanned += looked_at_;
     return update_prices(graph, repriced);
   }
 
@@ -369,6 +373,7 @@ class PathSearch {
     settled_.clear();
     current_ = 0;
     settled_at_shorter_ = 0;
+    looked_at_ = 0;
     target_ = Target{};
     gave_up_ = false;
   }
@@ -401,10 +406,7 @@ class PathSearch {
     node.parent = parent;
     node.settled = false;
     if (test_target(graph, node, v, distance)) return false;
-    if constexpr (kForward || !Graph::kHasUnitSources) {
-      if (distance < bound_ && (node.flags & kInterior) != 0)
-        follow_current_arcs(graph, v, distance);
-    }
+    if (distance < bound_ && (node.flags & kInterior) != 0) follow_current_arcs(graph, v, distance);
     return distance < bound_;
   }
 
@@ -429,23 +431,38 @@ class PathSearch {
   void follow_current_arcs(Graph& graph, NodeId v, std::int64_t distance) {
     for (int step = 0; step < kChainLimit; ++step) {
       const Node<Value>& from = graph.nodes[v];
-      if (from.current < from.begin ||
-          from.current >= from.begin + (kForward ? from.residual_degree : from.degree))
+      const std::uint32_t index = chain_arc(graph, v);
+      if (index < from.begin ||
+          index >= from.begin + (kForward ? from.residual_degree : from.degree))
         return;
-      const auto& edge = graph.edges[from.current];
+      const auto& edge = graph.edges[index];
       if (!kForward && edge.reverse_residual == 0) return;
       Node<Value>& node = graph.nodes[edge.to];
       if (edge.cost - from.price + node.price != 0) return;
       if ((node.stamp == stamp_ && node.distance <= distance) || (node.flags & kDead) != 0) return;
       node.stamp = stamp_;
       node.distance = distance;
-      node.parent = from.current;
+      node.parent = index;
       node.settled = false;
       v = edge.to;
       if (test_target(graph, node, v, distance)) return;
       if (distance >= bound_) return;
       chain_.push_back(v);
     }
+  }
+
+  // The half-edge by which a chain leaves v; kNone if there is none. Of a hub, one that leads to a
+  // target, if it is known.
+  std::uint32_t chain_arc(Graph& graph, NodeId v) {
+    const Node<Value>& node = graph.nodes[v];
+    if constexpr (Graph::kListsHubs) {
+      if (node.degree > Graph::kMinHubDegree) {
+        const std::uint32_t way = graph.hubs.template way_to_target<kForward>(
+            graph.residual_graph(), v, looked_at_, HopLabels<Graph, kForward>::has_target_arc);
+        if (way != kNone) return way;
+      }
+    }
+    return kForward || !Graph::kHasUnitSources ? node.current : kNone;
   }
 
   void enqueue(const Node<Value>& node, NodeId v) {
@@ -692,6 +709,7 @@ class PathSearch {
   std::int64_t bound_ = 0;    // only shorter paths are of interest
   std::int64_t current_ = 0;  // the distance being settled
   std::size_t settled_at_shorter_ = 0;
+  std::int64_t looked_at_ = 0;  // half-edges, in search of ways to targets
   Target target_;
   HopBuckets ties_;
   HopLabels<Graph, kForward> labels_;

@@ -394,6 +394,7 @@ class UnitSourceEngine final : public LocalEngine<Value, UnitSources<Value>> {
         !increase.indifferent_members().empty() || !increase.indifferent_outsiders().empty();
     if (has_indifferent_sources) move_deficits_up(stats);
     this->hint_at_deficits([](const Node<Value>&) { return true; });
+    graph_.hubs.forget_ways();
     const Status status = this->run_searches(sources_, control, [&] {
       Status routed = assign_pending(control, stats);
       if (routed == Status::kOptimal) {

@@ -30,9 +30,14 @@ from parsync.runtime.records import merge_parts
 from parsync.spec.arm import SeededArm
 from parsync.workload.workload import QuotaMembership, Workload
 from tests.fixtures.changed import changed
-from tests.fixtures.feature_runs import CROWDED, preempting, with_changes
+from tests.fixtures.feature_runs import (
+    CROWDED,
+    kubernetes_preempting,
+    preempting,
+    with_changes,
+)
 from tests.fixtures.live_runs import metrics_of, mixed_arm, queues_arm, small_arm, small_workload
-from tests.fixtures.overloaded_cell import arm, group
+from tests.fixtures.overloaded_cell import group
 from tests.fixtures.stopping import ROOT
 from tests.ray.test_killed_actors import kill
 
@@ -105,12 +110,8 @@ def test_production_tasks_take_the_room_of_others(tmp_path: Path) -> None:
 def test_scoring_schedulers_are_replaced(tmp_path: Path) -> None:
     """Those of Kubernetes lose their queues with their back-offs and nominations. Their successors
     are offered what waits as new, and preempt like them."""
-    queue = {"scheduling_queue": True, "priority_preemption": True, "pod_initial_backoff_s": 0.02}
-    kinds = {"kubernetes": 2, "swarmkit": 1, "nomad": 1, "stranded": 1}
-    groups = [group(kind, count, round_tasks=1) for kind, count in kinds.items()]
-    kubernetes, *others = arm("state_aligned", *groups).groups
-    groups = [changed(kubernetes, options=queue), *others]
-    spec = changed(arm("state_aligned", *others), groups=tuple(groups), evictions="lower_priority")
+    others = [group(kind, 1, round_tasks=1) for kind in ("swarmkit", "nomad", "stranded")]
+    spec = kubernetes_preempting(*others, round_tasks=1)
     workload = generate(with_changes(**{**CROWDED, "phase_s": 1.0, "mean_duration_s": 0.4}), 3)
     outcome, replayed = run_with_killed_host(
         tmp_path, spec.seeded(3, 10_000, 50_000, live=True), workload, at_us=700_000

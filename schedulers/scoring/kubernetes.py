@@ -194,6 +194,12 @@ class QueueingScheduler(ScoringScheduler):
         self._add(tasks, now_us)
         rows, level = self._active(now_us)
         self.begin_work(len(rows))
+        if not len(rows) and not len(tasks):
+            nobody = tasks, np.zeros(0, np.int32)
+            self._remember_room(view, *nobody)
+            return Plan.from_machines(
+                *nobody, operations=self.operations, retry_at_us=self._next_attempt_us()
+            )
         cycle = _Cycle(self, self._waiting.tasks, level, view, context)
         try:
             machine = cycle.try_all(rows)
@@ -275,6 +281,8 @@ class QueueingScheduler(ScoringScheduler):
     def _gangs(self) -> list[NDArray[np.intp]]:
         """The rows of each gang that waits."""
         gang = self._waiting.tasks.gang
+        if not (gang != NO_GANG).any():
+            return []
         gangs = np.unique(gang[gang != NO_GANG]).tolist()
         return [np.flatnonzero(gang == one) for one in gangs]
 
@@ -297,8 +305,10 @@ class QueueingScheduler(ScoringScheduler):
         waiting = self._waiting
         waiting.attempts[rows] += 1
         waiting.since_us[rows] = now_us
-        nominated = np.fromiter(self.nominations, np.int64, len(self.nominations))
-        waiting.unschedulable[rows] = ~np.isin(waiting.tasks.task[rows], nominated)
+        waiting.unschedulable[rows] = True
+        if self.nominations:
+            nominated = np.fromiter(self.nominations, np.int64, len(self.nominations))
+            waiting.unschedulable[rows] = ~np.isin(waiting.tasks.task[rows], nominated)
 
     def _claim(self, claims: _Waiting) -> None:
         """Tasks leave the queue, for their claims may be accepted."""

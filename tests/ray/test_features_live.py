@@ -30,8 +30,14 @@ from parsync.runtime.records import merge_parts
 from parsync.spec.arm import SeededArm
 from parsync.workload.workload import QuotaMembership, Workload
 from tests.fixtures.changed import changed
-from tests.fixtures.feature_runs import CROWDED, preempting, with_changes
+from tests.fixtures.feature_runs import (
+    CROWDED,
+    kubernetes_preempting,
+    preempting,
+    with_changes,
+)
 from tests.fixtures.live_runs import metrics_of, mixed_arm, queues_arm, small_arm, small_workload
+from tests.fixtures.overloaded_cell import group
 from tests.fixtures.stopping import ROOT
 from tests.ray.test_killed_actors import kill
 
@@ -99,6 +105,21 @@ def test_production_tasks_take_the_room_of_others(tmp_path: Path) -> None:
     counts = replayed.counts
     assert counts is not None and counts.waiting == 0
     assert counts.evicted > 20 and counts.accepted == counts.submitted + counts.evicted
+
+
+def test_scoring_schedulers_are_replaced(tmp_path: Path) -> None:
+    """Those of Kubernetes lose their queues with their back-offs and nominations. Their successors
+    are offered what waits as new, and preempt like them."""
+    others = [group(kind, 1, round_tasks=1) for kind in ("swarmkit", "nomad", "stranded")]
+    spec = kubernetes_preempting(*others, round_tasks=1)
+    workload = generate(with_changes(**{**CROWDED, "phase_s": 1.0, "mean_duration_s": 0.4}), 3)
+    outcome, replayed = run_with_killed_host(
+        tmp_path, spec.seeded(3, 10_000, 50_000, live=True), workload, at_us=700_000
+    )
+    counts = replayed.counts
+    assert counts is not None and counts.waiting == 0
+    assert counts.evicted > 0 and counts.accepted == counts.submitted + counts.evicted
+    assert (outcome.metrics.count["committed"].sum(axis=1) > 0).all()
 
 
 def test_firmament_races_in_a_process_of_its_own_and_replays(tmp_path: Path) -> None:

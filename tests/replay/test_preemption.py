@@ -18,11 +18,16 @@ from parsync.spec.arm import ArmConfig
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from shared_state.transaction import EvictionPolicy
-from tests.fixtures.feature_runs import CROWDED, RESOURCES, preempting, with_changes
+from tests.fixtures.feature_runs import (
+    CROWDED,
+    RESOURCES,
+    kubernetes_preempting,
+    preempting,
+    with_changes,
+)
 from tests.fixtures.overloaded_cell import arm, group
 from tests.fixtures.watched_runs import WatchedRun, Watcher
 
-SHORT_BACKOFFS = {"pod_initial_backoff_s": 0.02, "pod_max_backoff_s": 0.1}
 SECONDS = {**CROWDED, "phase_s": 1.0, "mean_duration_s": 0.4}
 
 
@@ -64,14 +69,6 @@ def by_flow(**options: Any) -> ArmConfig:
     return config.model_copy(update={"groups": (flow,), "evictions": "lower_priority"})
 
 
-def by_kubernetes(**protocol: Any) -> ArmConfig:
-    """Two Kubernetes schedulers that preempt by priority, with short back-offs."""
-    config = arm("state_aligned", group("kubernetes", 2, **protocol))
-    options = {"scheduling_queue": True, "priority_preemption": True, **SHORT_BACKOFFS}
-    kubernetes = config.groups[0].model_copy(update={"options": options})
-    return config.model_copy(update={"groups": (kubernetes,), "evictions": "lower_priority"})
-
-
 def without_preemption(config: ArmConfig) -> ArmConfig:
     """The same schedulers, which let running tasks run."""
     groups = tuple(
@@ -91,9 +88,9 @@ def without_preemption(config: ArmConfig) -> ArmConfig:
         (by_flow(), {}, 0),
         (by_flow(preemption=True), {"batch_tasks": 10}, 500),
         (by_flow(), {**RESOURCES, "batch_tasks": 10, "gang_permille": 200}, 500),
-        (by_kubernetes(), {}, 0),
-        (by_kubernetes(round_tasks=1), {**RESOURCES, "batch_tasks": 10}, 500),
-        (by_kubernetes(), {**RESOURCES, "batch_tasks": 10, "gang_permille": 200}, 1500),
+        (kubernetes_preempting(), {}, 0),
+        (kubernetes_preempting(round_tasks=1), {**RESOURCES, "batch_tasks": 10}, 500),
+        (kubernetes_preempting(), {**RESOURCES, "batch_tasks": 10, "gang_permille": 200}, 1500),
     ],
     ids=[
         "adaptive",

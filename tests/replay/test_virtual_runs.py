@@ -306,6 +306,23 @@ def test_every_scoring_scheduler_of_the_example_places_its_jobs() -> None:
         assert placed.min() > 50 and len(placed) == 4, config.name
 
 
+def test_eight_nomads_and_two_profiles_of_kubernetes_share_a_cell() -> None:
+    """All place tasks and lose claims to each other; one profile ends tasks of others."""
+    tree = tomllib.loads((ROOT / "examples" / "scoring_profiles.toml").read_text(encoding="utf-8"))
+    tree["workload"] |= {"machines": 40}
+    profiles = validated(tree, "scoring_profiles")
+    workload, (config,) = make_workload(profiles, profiles.seed), profiles.arms
+    run = WatchedRun(config, workload).run(60_000_000, 500)
+    assert run.queued == run.counts.waiting == 0
+    assert run.counts.finished == len(workload.arrival_rows) > 500 and run.counts.evicted > 0
+    commits = run.tables["commits"]
+    for agent in range(10):
+        its = commits["agent"] == agent
+        assert commits["accepted"][its].sum() > 20, agent
+    lost = commits["claims"] - commits["accepted"]
+    assert lost[commits["agent"] < 8].sum() > 0 and lost[commits["agent"] >= 8].sum() > 0
+
+
 @pytest.mark.parametrize("message_us", [0, 500])
 def test_every_group_of_a_mixed_cell_has_conflicts_and_synchronises_at_its_own_times(
     mixed: RunConfig, message_us: int

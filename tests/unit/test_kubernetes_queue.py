@@ -30,12 +30,12 @@ PREEMPTS = {**QUEUE, "priority_preemption": True}
 
 
 class Queue:
-    """A scheduler with a queue on machines of one resource, and tasks of others that run there."""
+    """A scheduler with a queue, and tasks of others that run on its machines."""
 
     def __init__(self, capacity, catalog=None, **options):
         self.spec = cell_of(capacity)
         self.scoring = Scoring("kubernetes", self.spec, catalog=catalog, **options)
-        self.table = TaskBatch.empty(1)
+        self.table = TaskBatch.empty(len(self.spec.dimensions))
         self.runs = {}  # allocation -> (task, machine)
         self.version = 1
 
@@ -218,6 +218,17 @@ def test_two_tasks_share_the_room_of_one_victim():
     tasks = [queue.task(2, priority=2), queue.task(2, priority=2)]
     queue.plan(0, *tasks)
     assert queue.plan(SECOND) == dict.fromkeys(tasks, 0)
+    assert queue.last.evict.tolist() == [victim]
+
+
+def test_where_tasks_end_all_claims_are_of_higher_priority_than_these():
+    queue = Queue([[4, 4]], **PREEMPTS)
+    victim = queue.run(0, [4, 0], priority=2)
+    queue.show()
+    task = queue.task([2, 0], priority=3)
+    queue.plan(0, task)
+    alike, above = queue.task([0, 1], priority=2), queue.task([0, 1], priority=3)
+    assert queue.plan(SECOND, alike, above) == {task: 0, above: 0}
     assert queue.last.evict.tolist() == [victim]
 
 

@@ -340,6 +340,107 @@ class NodeQueues(NativeParticipant):
     @property
     def holds(self) -> int: ...
 
+class OfferAllocator:
+    """Decides what is offered to whom (native/offer_allocator.hpp). M machines, R resources.
+
+    Integers only; the same calls give the same offers. A call raises ValueError that names the
+    field, and TypeError for a value that is no integer.
+
+    Args:
+        seed, name: of the random streams.
+        capacity: int64[M, R], what claims may fill each machine to.
+        role: paths such as "service/web". Roles that are not named have weight 1 and no quota.
+        weight_permille: int64[roles], at least 1.
+        guarantee: int64[roles, R], 0 for none. Only roles of the first level have quotas.
+        limit: int64[roles, R], -1 for none.
+        needs: int64[M], the capabilities that a machine asks for, as bits.
+        smallest: int64[R]. An offer has at least so much of one of the resources whose entry is
+            not 0; if all are 0, it has more than nothing. Task-sized grants ignore it.
+        is_shared: bool[R], whether the resource counts for shares.
+        random: roles and frameworks are shuffled by weight, instead of ordered by share.
+        task_sized: an offer is made of the tasks that frameworks want, one at a time.
+        machines_per_turn: so many machines go to one framework before shares are compared again:
+            1 in Mesos, M for the whole cell. Task-sized grants ignore it.
+        rivals_role: the role that is charged with what rivals use; None: that leaves the total.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int,
+        name: str,
+        capacity: Int64,
+        role: list[str],
+        weight_permille: Int64,
+        guarantee: Int64,
+        limit: Int64,
+        needs: Int64,
+        smallest: Int64,
+        is_shared: NDArray[np.bool_],
+        random: bool,
+        task_sized: bool,
+        machines_per_turn: int,
+        rivals_role: str | None,
+    ) -> None: ...
+    def add_framework(self, framework: int, name: str, role: str, capabilities: int) -> None:
+        """Add an active framework under a number of the caller's, such as its agent's address."""
+
+    def activate(self, framework: int) -> None: ...
+    def deactivate(self, framework: int) -> None:
+        """Make no more offers to it; end its filters, its suppression and what it wanted. Its
+        charges stay until they are reported as ended."""
+
+    def suppress(self, framework: int) -> None: ...
+    def revive(self, framework: int) -> None:
+        """End its suppression and all its filters."""
+
+    def want(self, framework: int, amount: Int64, tasks: int) -> None:
+        """Set what task-sized grants are for: `tasks` tasks of int64[R]. Each grant takes one off;
+        the framework says anew what it wants after it declines."""
+
+    def refuse(self, framework: int, machine: Int32, amount: Int64, until_us: int) -> None:
+        """Add a filter for each of int32[k] machines: up to and including `until_us`, no offer
+        that is contained in the refused amount, int64[k, R]."""
+
+    def on_offers_ended(self, framework: Int32, amount: Int64) -> None:
+        """Un-charge offers that ended in any way: int32[k], int64[k, R] as offered."""
+
+    def on_allocated(self, framework: Int32, amount: Int64) -> None:
+        """Charge what the tasks of frameworks int32[k] use from now on, int64[k, R]."""
+
+    def on_freed(self, framework: Int32, amount: Int64) -> None:
+        """Un-charge what the tasks of frameworks int32[k] use no more, int64[k, R]."""
+
+    def set_rivals_use(self, amount: Int64) -> None:
+        """Set what all that are no frameworks use together: int64[R]."""
+
+    def on_machines_changed(self, machine: Int32, up: NDArray[np.bool_]) -> None:
+        """End the filters of int32[k] machines. Those that are down leave the total."""
+
+    def allocate(self, now_us: int, candidates: Int32, free: Int64) -> tuple[Int32, Int32, Int64]:
+        """Run once over the candidates, in any order.
+
+        Args:
+            free: int64[M, R] of all machines, what is neither used nor held; below 0 counts as 0.
+
+        Returns:
+            framework int32[n], machine int32[n] and amount int64[n, R] of the offers, charged
+            already. No pair of framework and machine stands twice.
+        """
+
+    def offered(self, framework: int) -> Int64: ...  # int64[R]
+    def allocated(self, framework: int) -> Int64: ...  # int64[R]
+    def shares(self) -> tuple[Int32, Int64]:
+        """Return the frameworks, int32[n], and the dominant share of each in millionths."""
+
+    @property
+    def filters(self) -> int: ...
+    def state(self) -> tuple[Any, ...]:
+        """Return what a checkpoint keeps, integers and arrays."""
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Continue from a state; same arguments and frameworks, and no call so far."""
+
 # The other classes have Python modules, which carry the types.
 # (preference int32[T], task int64[n], tasks and squares int64[sets], changed in place)
 def add_tasks(preference: Int32, task: Int64, tasks: Int64, squares: Int64) -> None: ...

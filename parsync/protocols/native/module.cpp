@@ -25,6 +25,7 @@ using namespace agora;
 
 void bind_optimistic_agent(nb::module_& module);
 void bind_optimistic_events(nb::module_& module);
+void bind_offers(nb::module_& module);
 void bind_probing(nb::module_& module);
 void bind_probing_events(nb::module_& module);
 
@@ -423,5 +424,6 @@ NB_MODULE(_native, module) {
   bind_strategies(module);
   bind_sync(module);
   bind_optimistic_agent(module);
+  bind_offers(module);
   bind_probing(module);
 }

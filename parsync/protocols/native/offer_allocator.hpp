@@ -1,0 +1,204 @@
+// Decides what is offered to whom in a two-level scheduler: the hierarchical allocator of Mesos
+// (Hindman et al., "Mesos", NSDI 2011; apache/mesos, src/master/allocator/mesos/hierarchical.cpp).
+// It handles no events, reads no clock, and owns no resources: it says what to offer, and is told
+// how each offer ended.
+//
+// One run, over candidate machines:
+//   1. guarantees: shuffled machines; for each, roles below their guarantee get up to it
+//   2. fair shares: shuffled anew; for each, the first framework in order that is active, neither
+//      suppressed nor filtered, and capable gets all that is left, within the limit of its role,
+//      except the headroom: what guarantees that are not met may still need
+//
+// What is offered is charged to the framework's share at once, before the next machine.
+//
+// Charges: allocate() -> offered; on_offers_ended() -> not offered any more; on_allocated() -> in
+// use; on_freed() -> not in use any more. Invariant: none of these is below zero; a call that would
+// make it so is refused, so nothing is un-charged twice unnoticed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "role_tree.hpp"
+#include "shared_state/native/fields.hpp"
+
+namespace agora {
+
+class OfferAllocator {
+ public:
+  static constexpr int64_t kNoLimit = -1;
+
+  struct Role {
+    std::string path;
+    int64_t weight_permille = RoleTree::kWeightOne;
+    std::vector<int64_t> guarantee;  // by resource, 0: none
+    std::vector<int64_t> limit;      // by resource, or kNoLimit
+  };
+
+  struct Settings {
+    uint64_t seed = 0;
+    std::string name;               // of the random streams
+    SharedTable<int64_t> capacity;  // [machines, R], what claims may fill each machine to
+    std::vector<int64_t> needs;     // by machine: the capabilities that it asks for, as bits
+    std::vector<Role> roles;        // others have weight 1 and no quota
+    std::vector<int64_t> smallest;  // by resource; an offer has so much of one of them. 0: ignored
+    std::vector<bool> is_shared;    // by resource, whether it counts for shares
+    bool random = false;            // roles and frameworks are shuffled by weight
+    bool task_sized = false;        // grants of one wanted task; else all that is left
+    size_t machines_per_turn = 1;   // that one framework gets before shares are looked at again
+    std::optional<std::string> rivals_role;  // none: what rivals use is no part of the total
+  };
+
+  struct Offers {
+    std::vector<int32_t> framework, machine;  // no pair of them twice
+    std::vector<int64_t> amount;              // [n, R]
+  };
+
+  // What a checkpoint keeps. Rows of frameworks are in the order in which they were added.
+  struct State {
+    int64_t runs = 0;
+    std::vector<int64_t> rivals;
+    std::vector<uint8_t> up;                  // by machine
+    std::vector<int32_t> framework;           // of each row
+    std::vector<uint8_t> active, suppressed;  // by row
+    std::vector<int64_t> offers;              // by row: made so far
+    std::vector<int64_t> offered, allocated;  // [rows, R]
+    std::vector<int64_t> wanted;              // [rows, R]: of one task
+    std::vector<int64_t> wanted_tasks;        // by row
+    std::vector<int32_t> filter_row, filter_machine;
+    std::vector<int64_t> filter_amount;  // [filters, R]
+    std::vector<int64_t> filter_until_us;
+  };
+
+  // Throws std::invalid_argument that names the field.
+  explicit OfferAllocator(Settings settings);
+
+  // Frameworks. Numbers are chosen by the caller; std::invalid_argument for one that there is not.
+  // A framework is active when it is added.
+  void add_framework(int32_t framework, const std::string& name, const std::string& role,
+                     int64_t capabilities);
+  void activate(int32_t framework);
+  // Ends its filters, its suppression and what it wanted. Its charges stay until they end.
+  void deactivate(int32_t framework);
+  void suppress(int32_t framework);
+  // Ends its suppression and all of its filters.
+  void revive(int32_t framework);
+  // The next grants are for so many tasks of that amount [R], instead of what it wanted before.
+  void want(int32_t framework, std::span<const int64_t> amount, int64_t tasks);
+  // Hides each machine from the framework until then, inclusive, wherever the offer would not
+  // exceed the amount [k, R] in any resource.
+  void refuse(int32_t framework, std::span<const int32_t> machine, const int64_t* amount,
+              int64_t until_us);
+
+  // Charges, rows of amounts [k, R].
+  void on_offers_ended(std::span<const int32_t> framework, const int64_t* amount);
+  void on_allocated(std::span<const int32_t> framework, const int64_t* amount);
+  void on_freed(std::span<const int32_t> framework, const int64_t* amount);
+  // What all others together use now, by resource.
+  void set_rivals_use(std::span<const int64_t> amount);
+  // Ends the filters of these machines. Machines that are down leave the total.
+  void on_machines_changed(std::span<const int32_t> machine, std::span<const bool> up);
+
+  // One run. free: [machines, R], what is neither in use nor held; negative ones count as 0. The
+  // order of the candidates does not matter, nor do repeated ones.
+  const Offers& allocate(int64_t now_us, std::span<const int32_t> candidates, const int64_t* free);
+
+  size_t width() const { return width_; }
+  size_t machines() const { return up_.size(); }
+  size_t filters() const;
+  // Of each framework, in the order in which they were added.
+  std::vector<int32_t> framework_numbers() const;
+  std::vector<int64_t> shares_ppm();
+  const std::vector<int64_t>& offered(int32_t framework) const { return at(framework).offered; }
+  const std::vector<int64_t>& allocated(int32_t framework) const { return at(framework).allocated; }
+
+  State state() const;
+  // Requires: the same settings and frameworks as those of the state, and no run so far.
+  void restore(const State& state);
+
+ private:
+  enum class Stage { Guarantees, FairShares };
+
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  struct Filter {
+    int64_t until_us;
+    uint32_t next;  // of the same framework and machine
+  };
+  struct Framework {
+    int32_t number = 0;
+    int32_t leaf = 0;
+    size_t quota = 0;  // its row in quotas_
+    int64_t capabilities = 0;
+    bool active = true, suppressed = false;
+    int64_t wanted_tasks = 0;
+    std::vector<int64_t> wanted;              // [R], of one task
+    std::vector<int64_t> offered, allocated;  // [R]
+    std::vector<uint32_t> filters;            // by machine, the first; empty if there was none yet
+    size_t tried = 0;                         // machines of this stage without room for its task
+  };
+  struct Quota {
+    int32_t role = 0;                       // a child of the root
+    std::vector<int64_t> guarantee, limit;  // [R]
+    bool is_guaranteed = false, is_limited = false;
+  };
+
+  const Framework& at(int32_t framework) const;
+  Framework& at(int32_t framework);
+  void update_eligible(Framework& framework);
+  void charge(Framework& framework, std::vector<int64_t>& charged, const int64_t* amount,
+              int64_t sign, const char* what);
+  void charge_rows(std::span<const int32_t> framework, const int64_t* amount,
+                   std::vector<int64_t> Framework::* charged, int64_t sign, const char* what);
+  void settle();
+
+  void add_filter(Framework& framework, size_t machine, const int64_t* amount, int64_t until_us);
+  void end_filters(Framework& framework, size_t machine);
+  void end_filters(Framework& framework);
+  bool is_filtered(Framework& framework, size_t machine, const int64_t* amount, int64_t now_us);
+
+  size_t machine_row(int64_t machine) const;
+  std::vector<int32_t> with_room(std::span<const int32_t> candidates) const;
+  void shuffle(std::vector<int32_t>& machines, Stage stage) const;
+  Stream stream_of(uint64_t purpose) const;
+  bool is_offerable(const int64_t* amount) const;
+  int64_t unmet(const Quota& quota, size_t resource) const;
+  void find_headroom(const int64_t* free);
+  void run_stage(Stage stage, int64_t now_us, std::vector<int32_t>& machines, Stream& sorter);
+  void serve_turn(Stage stage, int64_t now_us, std::span<const int32_t> turn, Stream& sorter);
+  void grant_tasks(Stage stage, int64_t now_us, std::span<const int32_t> machines, Stream& sorter);
+  bool allow(Stage stage, const Framework& framework, size_t machine);
+  bool may_have_task(Stage stage, int64_t now_us, Framework& framework, size_t machine);
+  void grant(Framework& framework, size_t machine, const int64_t* amount);
+
+  const Settings settings_;
+  const size_t width_;
+  RoleTree tree_;
+  std::vector<Framework> frameworks_;
+  std::vector<int32_t> row_of_;  // by number of framework, or -1
+  std::vector<Quota> quotas_;    // the first is that of roles without one
+  bool any_guarantee_ = false;
+  std::vector<bool> up_;
+  std::vector<int64_t> rivals_;
+  int32_t rivals_leaf_ = RoleTree::kNone;
+  bool total_changed_ = true;
+  int64_t runs_ = 0;
+
+  std::vector<Filter> filters_;
+  std::vector<int64_t> refused_;  // [filters, R]
+  std::vector<uint32_t> free_filters_;
+
+  // of the run under way
+  std::vector<int64_t> left_;       // [machines, R]
+  std::vector<int64_t> available_;  // by resource, of all machines
+  std::vector<int64_t> required_;   // by resource, for guarantees that are not met
+  std::vector<int64_t> allowed_;    // by resource
+  Offers offers_;
+  std::vector<uint32_t> latest_;    // by machine, its latest offer
+  std::vector<uint32_t> previous_;  // by offer, that of the same machine
+};
+
+}  // namespace agora

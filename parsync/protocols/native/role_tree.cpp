@@ -1,0 +1,165 @@
+#include "role_tree.hpp"
+
+#include <stdexcept>
+
+namespace agora {
+
+namespace {
+
+constexpr std::string_view kFrameworks = ".";
+
+// A product of three factors of 63 bits.
+struct Product {
+  Product(int64_t a, int64_t b, int64_t c) {
+    const Uint128 two = static_cast<Uint128>(a) * static_cast<Uint128>(b);
+    const auto third = static_cast<Uint128>(c);
+    const Uint128 lower = static_cast<uint64_t>(two) * third;
+    high = (two >> 64) * third + (lower >> 64);
+    low = static_cast<uint64_t>(lower);
+  }
+  bool operator<(const Product& other) const {
+    return high != other.high ? high < other.high : low < other.low;
+  }
+
+  Uint128 high;
+  uint64_t low;
+};
+
+}  // namespace
+
+bool is_smaller_share(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f) {
+  return Product(a, e, f) < Product(d, b, c);
+}
+
+RoleTree::RoleTree(std::vector<bool> is_shared, bool random)
+    : is_shared_(std::move(is_shared)), random_(random), total_(is_shared_.size()) {
+  nodes_.emplace_back().charged.resize(total_.size());
+}
+
+int32_t RoleTree::child(int32_t parent, std::string_view name) const {
+  for (const int32_t one : nodes_[index(parent)].children)
+    if (nodes_[index(one)].name == name) return one;
+  return kNone;
+}
+
+int32_t RoleTree::add(int32_t parent, std::string name) {
+  const auto made = static_cast<int32_t>(nodes_.size());
+  Node& node = nodes_.emplace_back();
+  node.name = std::move(name);
+  node.parent = parent;
+  node.charged.resize(total_.size());
+  place(made);
+  return made;
+}
+
+int32_t RoleTree::role(std::string_view path) {
+  settle();  // to add to children they must be in order
+  int32_t at = 0;
+  for (size_t from = 0; from <= path.size();) {
+    const size_t end = std::min(path.find('/', from), path.size());
+    const std::string_view part = path.substr(from, end - from);
+    if (part.empty() || part == kFrameworks)
+      throw std::invalid_argument("role \"" + std::string(path) +
+                                  "\": expected names joined by slashes");
+    const int32_t known = child(at, part);
+    at = known != kNone ? known : add(at, std::string(part));
+    from = end + 1;
+  }
+  return at;
+}
+
+void RoleTree::set_weight(int32_t role, int64_t permille) {
+  if (permille < 1) throw std::invalid_argument("weight_permille: expected 1 or more");
+  nodes_[index(role)].weight = permille;
+  charge(role, std::vector<int64_t>(total_.size()).data(), 0, 0);
+}
+
+int32_t RoleTree::add_leaf(int32_t role, std::string name, int32_t framework) {
+  settle();
+  int32_t group = child(role, kFrameworks);
+  if (group == kNone) group = add(role, std::string(kFrameworks));
+  if (child(group, name) != kNone)
+    throw std::invalid_argument("framework \"" + name + "\": its role has one of that name");
+  const int32_t leaf = add(group, std::move(name));
+  nodes_[index(leaf)].framework = framework;
+  return leaf;
+}
+
+int32_t RoleTree::top(int32_t node) const {
+  while (nodes_[index(node)].parent != 0) node = nodes_[index(node)].parent;
+  return node;
+}
+
+void RoleTree::set_eligible(int32_t leaf, bool eligible) {
+  const int32_t change = int32_t{eligible} - nodes_[index(leaf)].eligible;
+  for (int32_t at = leaf; at != kNone; at = nodes_[index(at)].parent)
+    nodes_[index(at)].eligible += change;
+}
+
+void RoleTree::set_total(std::span<const int64_t> total) {
+  total_.assign(total.begin(), total.end());
+  for (const int32_t one : moved_) nodes_[index(one)].moved = false;
+  moved_.clear();
+  for (Node& node : nodes_) compute_share(node);
+  for (Node& node : nodes_)
+    std::ranges::sort(node.children,
+                      [this](int32_t one, int32_t other) { return is_before(one, other); });
+}
+
+void RoleTree::charge(int32_t leaf, const int64_t* amount, int64_t sign, int64_t charges) {
+  for (int32_t at = leaf; at != kNone; at = nodes_[index(at)].parent) {
+    Node& node = nodes_[index(at)];
+    for (size_t r = 0; r < total_.size(); ++r) node.charged[r] += sign * amount[r];
+    node.charges += charges;
+    if (node.moved || at == 0) continue;
+    node.moved = true;
+    moved_.push_back(at);
+  }
+}
+
+void RoleTree::settle() {
+  for (const int32_t one : moved_) compute_share(nodes_[index(one)]);
+  // all that moved leave before one comes back, since places are searched for among those in order
+  for (const int32_t one : moved_)
+    std::erase(nodes_[index(nodes_[index(one)].parent)].children, one);
+  for (const int32_t one : moved_) {
+    nodes_[index(one)].moved = false;
+    place(one);
+  }
+  moved_.clear();
+}
+
+void RoleTree::place(int32_t node) {
+  std::vector<int32_t>& siblings = nodes_[index(nodes_[index(node)].parent)].children;
+  const auto before = [this](int32_t one, int32_t other) { return is_before(one, other); };
+  siblings.insert(std::ranges::lower_bound(siblings, node, before), node);
+}
+
+bool RoleTree::is_before(int32_t one, int32_t other) const {
+  const Node &a = nodes_[index(one)], &b = nodes_[index(other)];
+  if (random_) return a.name < b.name;
+  if (is_smaller_share(a.share, a.share_of, a.weight, b.share, b.share_of, b.weight)) return true;
+  if (is_smaller_share(b.share, b.share_of, b.weight, a.share, a.share_of, a.weight)) return false;
+  if (a.charges != b.charges) return a.charges < b.charges;
+  return a.name < b.name;
+}
+
+void RoleTree::compute_share(Node& node) const {
+  node.share = 0;
+  node.share_of = 1;
+  for (size_t r = 0; r < total_.size(); ++r) {
+    if (!is_shared_[r] || total_[r] <= 0) continue;
+    if (is_smaller_share(node.share, node.share_of, 1, node.charged[r], total_[r], 1)) {
+      node.share = node.charged[r];
+      node.share_of = total_[r];
+    }
+  }
+}
+
+int64_t RoleTree::share_ppm(int32_t node) const {
+  const Node& of = nodes_[index(node)];
+  return static_cast<int64_t>(static_cast<Uint128>(of.share) * 1'000'000 /
+                              static_cast<Uint128>(of.share_of));
+}
+
+}  // namespace agora

@@ -1,0 +1,134 @@
+// The order in which roles, and the frameworks of each role, are served: the sorters of Mesos's
+// allocator (apache/mesos, src/master/allocator/mesos/sorter), with exact fractions.
+//
+//   root --- role "batch" ------------------- "." --- frameworks of "batch"
+//        \-- role "service" --- role "web" -- "." --- frameworks of "service/web"
+//                           \-- "." --- frameworks of "service"
+//
+// A node is charged with what the frameworks below it have. Its share is its dominant share
+// (Ghodsi et al., "Dominant Resource Fairness", NSDI 2011), the largest quotient of charge and
+// total over the resources, divided by its weight. Siblings are ordered by share, then by number
+// of charges, then by name; or they are shuffled, by weight, whenever the order is asked for.
+//
+// Invariants: the charge and the number of charges of a node are the sums over its children. After
+// settle(), children are in order, so that a charge moves one node per level.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "shared_state/native/random.hpp"
+
+namespace agora {
+
+// Whether a / (b c) < d / (e f), exactly. Expects 0 <= a, d and 1 <= b, c, e, f.
+bool is_smaller_share(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f);
+
+class RoleTree {
+ public:
+  static constexpr int32_t kNone = -1;
+  static constexpr int64_t kWeightOne = 1000;  // weights are in thousandths
+
+  // is_shared: by resource, whether it counts for shares. random: siblings are shuffled by weight.
+  RoleTree(std::vector<bool> is_shared, bool random);
+
+  // The role of a path such as "service/web", made if there is none. Throws std::invalid_argument
+  // for an empty part of the path, and for a part that is ".".
+  int32_t role(std::string_view path);
+  void set_weight(int32_t role, int64_t permille);
+  // A leaf below the role. framework: its number, or kNone for a leaf that is never visited.
+  // Throws std::invalid_argument if the role has one of that name.
+  int32_t add_leaf(int32_t role, std::string name, int32_t framework);
+  // The ancestor of a node, or the node itself, that is a child of the root.
+  int32_t top(int32_t node) const;
+
+  // Only eligible leaves are visited. They are not when they are made.
+  void set_eligible(int32_t leaf, bool eligible);
+  // What shares are of, by resource. A resource of which there is none does not count.
+  void set_total(std::span<const int64_t> total);
+  // Adds to the charge of a leaf and of all nodes above it. The order changes at settle().
+  void charge(int32_t leaf, const int64_t* amount, int64_t sign, int64_t charges);
+  void settle();
+
+  const int64_t* charged(int32_t node) const { return nodes_[index(node)].charged.data(); }
+  int64_t charges(int32_t node) const { return nodes_[index(node)].charges; }
+  // The dominant share, not divided by the weight, in millionths, rounded down. Requires: settled.
+  int64_t share_ppm(int32_t node) const;
+
+  // Calls visit(framework) for the eligible leaves in order, until it returns false. Requires:
+  // settled. visit may charge. The stream is only used where siblings are shuffled.
+  template <class Visit>
+  void visit(Stream& stream, Visit&& visit) {
+    shuffled_.clear();
+    visit_below(0, stream, visit);
+  }
+
+ private:
+  struct Node {
+    std::string name;
+    int32_t parent = kNone;
+    int32_t framework = kNone;
+    int64_t weight = kWeightOne;
+    int64_t charges = 0;
+    int64_t share = 0, share_of = 1;  // the dominant share, as a fraction
+    int32_t eligible = 0;             // leaves below, or the leaf itself
+    bool moved = false;               // charged since settle()
+    std::vector<int32_t> children;    // in order
+    std::vector<int64_t> charged;     // by resource
+  };
+
+  static size_t index(int32_t node) { return static_cast<size_t>(node); }
+  int32_t child(int32_t parent, std::string_view name) const;
+  int32_t add(int32_t parent, std::string name);
+  bool is_before(int32_t one, int32_t other) const;
+  void place(int32_t node);
+  void compute_share(Node& node) const;
+
+  template <class Visit>
+  bool visit_below(int32_t at, Stream& stream, Visit& visit) {
+    const Node& node = nodes_[index(at)];
+    if (node.framework != kNone) return visit(node.framework);
+    if (random_) return visit_shuffled(node, stream, visit);
+    for (const int32_t next : node.children)
+      if (nodes_[index(next)].eligible > 0 && !visit_below(next, stream, visit)) return false;
+    return true;
+  }
+
+  // Draws one child after the other, each with a probability in proportion to its weight.
+  template <class Visit>
+  bool visit_shuffled(const Node& node, Stream& stream, Visit& visit) {
+    const size_t first = shuffled_.size();
+    int64_t weights = 0;
+    for (const int32_t next : node.children) {
+      if (nodes_[index(next)].eligible == 0) continue;
+      shuffled_.push_back(next);
+      weights += nodes_[index(next)].weight;
+    }
+    bool goes_on = true;
+    for (size_t left = shuffled_.size() - first; goes_on && left > 0; --left) {
+      auto rest = static_cast<int64_t>(stream.below(static_cast<uint64_t>(weights)));
+      auto drawn = shuffled_.begin() + static_cast<std::ptrdiff_t>(first);
+      for (; rest >= nodes_[index(*drawn)].weight; ++drawn) rest -= nodes_[index(*drawn)].weight;
+      const int32_t next = *drawn;
+      shuffled_.erase(drawn);
+      weights -= nodes_[index(next)].weight;
+      goes_on = visit_below(next, stream, visit);
+    }
+    shuffled_.resize(first);
+    return goes_on;
+  }
+
+  const std::vector<bool> is_shared_;
+  const bool random_;
+  std::vector<Node> nodes_;  // the root is the first
+  std::vector<int64_t> total_;
+  std::vector<int32_t> moved_;
+  std::vector<int32_t> shuffled_;  // of the levels being visited: the children still to be drawn
+};
+
+}  // namespace agora

@@ -1,0 +1,84 @@
+"""One run of the allocator of offers over 12,500 machines and 8 frameworks, a cell of the size of
+that of Google's 2011 trace; peer: the allocator in plain Python that the tests use.
+
+Half of each machine is used on average. Every framework has refused every third machine, so that
+filters are looked at. In each round the run's offers are declined again. Task-sized grants: each
+framework wants 2,500 tasks. The peer stands beside whole agents only: it adds up the cell for each
+offer under a guarantee, and tries each machine for each task.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.offer_oracle import Amount, Oracle, Role, Settings
+
+MACHINES, FRAMEWORKS, TASKS = 12_500, 8, 2_500
+CAPACITY = (16_000, 65_536)  # millicores and MiB
+REFUSED, FAR_US = (1 << 20, 1 << 20), 1 << 50
+ROUNDS, WARM_UP = 50, 5
+GROUP = "offers: one run, 12,500 machines, 8 frameworks, "
+PEER_KIND = "whole agents"
+KINDS: dict[str, dict[str, Any]] = {
+    "whole agents": {},
+    "whole agents, random order": {"random": True},
+    "whole agents, a guarantee": {"roles": [Role("r0", guarantee=(16_000_000, 0))]},
+    "whole cell": {"machines_per_turn": MACHINES},
+    "task-sized grants": {"task_sized": True},
+}
+
+
+def free_amounts() -> np.ndarray:
+    rng = np.random.default_rng(1)
+    used = np.clip(rng.normal(0.5, 0.25, (MACHINES, 2)), 0, 0.98)
+    return ((1 - used) * CAPACITY).astype(np.int64)
+
+
+def task_of(framework: int) -> Amount:
+    return 200 + 100 * framework, 4_096 - 400 * framework
+
+
+def add_frameworks(allocator: Any) -> None:
+    for number in range(FRAMEWORKS):
+        allocator.add_framework(number, f"f{number}", f"r{number % 4}", 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_allocate(benchmark: Any, kind: str) -> None:
+    benchmark.group = GROUP + kind
+    allocator, free = Settings([CAPACITY] * MACHINES, **KINDS[kind]).native(), free_amounts()
+    machines = np.arange(MACHINES, dtype=np.int32)
+    add_frameworks(allocator)
+    for number in range(FRAMEWORKS):
+        refused = machines[number % 3 :: 3]
+        allocator.refuse(number, refused, np.tile(REFUSED, (len(refused), 1)), FAR_US)
+    made = []
+
+    def want() -> None:
+        for number in range(FRAMEWORKS):
+            allocator.want(number, np.array(task_of(number)), TASKS)
+
+    def run() -> None:
+        made.append(allocator.allocate(0, machines, free))
+
+    def decline() -> None:
+        framework, _, amount = made.pop()
+        allocator.on_offers_ended(framework, amount)
+
+    benchmark.pedantic(run, setup=want, teardown=decline, rounds=ROUNDS, warmup_rounds=WARM_UP)
+    benchmark.extra_info.update(unit="ms", target=5 if kind == PEER_KIND else None)
+
+
+def test_peer(benchmark: Any) -> None:
+    benchmark.group = GROUP + PEER_KIND
+    benchmark.extra_info.update(label="plain Python")
+    oracle = Oracle(Settings([CAPACITY] * MACHINES))
+    add_frameworks(oracle)
+    for number in range(FRAMEWORKS):
+        for machine in range(number % 3, MACHINES, 3):
+            oracle.refuse(number, machine, REFUSED, FAR_US)
+    rows: list[Amount] = [tuple(of) for of in free_amounts().tolist()]
+    benchmark.pedantic(lambda: oracle.allocate(0, list(range(MACHINES)), rows), rounds=1)

@@ -17,6 +17,7 @@ import experiments.workloads.registry as workloads
 from experiments.config.run_config import LiveConfig
 from experiments.workloads.service_batch import BatchJobs, ServiceJobs
 from parsync.protocols.locking import LockingOptions
+from parsync.protocols.offers.options import OffersOptions, OffersSharedOptions
 from parsync.protocols.optimistic.options import OptimisticOptions
 from parsync.protocols.probing.options import ProbingOptions, ProbingSharedOptions
 from parsync.spec.decision_times import ModelledTime
@@ -59,6 +60,8 @@ def _models() -> Iterator[tuple[str, type[BaseModel]]]:
     yield "Protocol `locking`", LockingOptions
     yield "Protocol `probing`", ProbingOptions
     yield "Protocol `probing`, as a whole: `[arms.protocols.probing]`", ProbingSharedOptions
+    yield "Protocol `offers`", OffersOptions
+    yield "Protocol `offers`, as a whole: `[arms.protocols.offers]`", OffersSharedOptions
     yield 'Decision times: `clock = "modelled"`', ModelledTime
     yield "Live runs: `[live]`", LiveConfig
     yield "Schedulers `flow`, `firmament`, `quincy`, `flow_load_spreading`", FlowOptions

@@ -53,6 +53,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "daily_busyness": "parsync.metrics.kinds.busyness:DailyBusynessMetric",
         "solver_rounds": "parsync.metrics.kinds.busyness:SolverRoundMetric",
         "flow_misfits": "parsync.metrics.kinds.flow_misfits:FlowMisfitMetric",
+        "offers": "parsync.metrics.kinds.offers:OffersMetric",
         "probing": "parsync.metrics.kinds.probing:ProbingMetric",
         "staleness": "parsync.metrics.kinds.staleness:StalenessMetric",
     }

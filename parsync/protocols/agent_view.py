@@ -16,6 +16,7 @@ from parsync.protocols.spec import AgentEnvironment
 from schedulers.interface import Capability, Plan
 from schedulers.running_tasks import RunningTasks
 from shared_state.tasks import Int32
+from shared_state.transaction import CommitResult
 from shared_state.view import ClusterView
 
 
@@ -121,6 +122,10 @@ class AgentView(_native.AgentView):
             return [request]
         # its answer comes first: a round may begin with that to the other
         return [*self.preemptible.request(partition), request]
+
+    def settle(self, ticket: int, result: CommitResult) -> None:
+        """Take in the cell's answer to the claims of a ticket of ClusterView.claim()."""
+        self.cell.settle(ticket, result.reason, result.version)
 
     @property
     def unseen(self) -> NDArray[np.bool_]:

@@ -25,6 +25,7 @@ ENTRY_POINTS = "agora.protocols"
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "locking": "parsync.protocols.locking:SPEC",
+        "offers": "parsync.protocols.offers.protocol:SPEC",
         "optimistic": "parsync.protocols.optimistic.protocol:SPEC",
         "probing": "parsync.protocols.probing.protocol:SPEC",
     }

@@ -62,6 +62,7 @@ class Round:
         batch_size: The size of its batch when that was begun: the unit of the delay average.
         blocked: The view had no room for some of its tasks.
         claimed: The tasks that the plan claims, once the queue no longer has them.
+        holds: int64[h], the holds of the cell that the claims rest on; None if they rest on none.
         in_full: Known to claim all offered tasks in their order.
         since_us: Since when its tasks had lacked room before; -1: they had not.
         left: What its plan left waiting, if that is to be requeued with the losers.
@@ -82,6 +83,7 @@ class Round:
     left: QueuedTasks = field(default_factory=lambda: NO_TASKS)
     in_full: bool = False
     claimed: QueuedTasks = field(default_factory=lambda: NO_TASKS)
+    holds: Int64 | None = None
 
     @property
     def tasks(self) -> Int64:
@@ -118,6 +120,7 @@ class Round:
             gang=unit,
             seqnum=self.seqnum,
             evict=plan.evict if len(plan.evict) else None,
+            holds=self.holds,
         )
 
 

@@ -541,7 +541,7 @@ class SchedulerAgent(DrivesScheduler, MeasuredAgent):
         plan = round_.plan
         assert round_.synced_us is not None, "a round is planned before it is committed"
         self._claims_in_flight -= len(plan.task)
-        self.view.cell.settle(round_.ticket, result.reason, result.version)
+        self.view.settle(round_.ticket, result)
         # While they were under way, claims with sequence numbers kept their machines closed.
         self.view.changed = self.view.changed or self.view.with_seqnum
         work = self.queue.claimed_tasks(round_)

@@ -143,7 +143,7 @@ def test_an_arm_made_without_them_has_defaults() -> None:
     [
         (
             "[arms.protocols.raffle]",
-            "unknown protocol 'raffle'; known: locking, lottery, optimistic, probing",
+            "unknown protocol 'raffle'; known: locking, lottery, offers, optimistic, probing",
         ),
         ("[arms.protocols.optimistic]", "no group of the arm uses protocol 'optimistic'"),
         (

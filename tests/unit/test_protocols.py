@@ -107,7 +107,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_protocols_of_packages_stand_beside_ours_in_order(whole: Any) -> None:
-    assert registry.kinds() == ("broken", "locking", "optimistic", "probing")
+    assert registry.kinds() == ("broken", "locking", "offers", "optimistic", "probing")
     assert registry.get("optimistic").kind == "optimistic"
     assert [event.__name__ for event in whole.events] == ["A", "B"]
     assert whole.parse_options({"tickets": 3}).tickets == 3
@@ -117,7 +117,7 @@ def test_an_unknown_protocol_is_named_and_the_known_ones_listed() -> None:
     with pytest.raises(
         AgoraError,
         match=r"^unknown protocol 'optimist' \(did you mean 'optimistic'\?\); "
-        r"known: locking, optimistic, probing$",
+        r"known: locking, offers, optimistic, probing$",
     ):
         registry.get("optimist")
 

@@ -1,0 +1,184 @@
+"""What a group, and an arm as a whole, may choose of the protocol of offers. The defaults are
+Mesos's own constants, where it has one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from parsync.strict_model import LONGEST_S, Name, Strict
+
+INTERVAL_S = 1.0  # Mesos: --allocation_interval
+REFUSE_S = 5.0  # Mesos: Filters.refuse_seconds
+ALL_ROLES = "*"  # Mesos: the role of a framework that names none
+RIVALS = "rivals"  # the role that stands for schedulers of other protocols, if there is one
+
+
+def _role_path(role: str) -> str:
+    """Roles form a tree, as in Mesos: "service/web" is below "service"."""
+    if any(part in ("", ".", "..") for part in role.split("/")):
+        raise ValueError(f"expected names with '/' between them, got {role!r}")
+    return role
+
+
+RolePath = Annotated[Name, AfterValidator(_role_path)]
+
+
+class OffersOptions(Strict):
+    """The options of a group, as they stand in a configuration."""
+
+    role: RolePath = Field(
+        ALL_ROLES,
+        description="the role of the group's schedulers, by which the allocator shares the cell:"
+        " first between roles, then between the roles below them (`service/web`), and the"
+        " schedulers of each",
+    )
+    refuse_s: float = Field(
+        REFUSE_S,
+        ge=0,
+        le=LONGEST_S,
+        description="for how many seconds a scheduler is not offered again what it declined, or"
+        " left of an offer, but at least for the allocator's interval; 0: no filter",
+    )
+    suppress: bool = Field(
+        True,
+        description="a scheduler without waiting tasks wants no offers until the next task comes,"
+        " and is then offered at once what it had declined; off: it declines them",
+    )
+    gangs: Literal["wait", "hoard"] = Field(
+        "wait",
+        description="what becomes of offers that are too small for a waiting gang: wait: they are"
+        " declined, and the gang waits for offers that hold all of it; hoard: they are kept until"
+        " there are enough, so that two schedulers may wait for each other for ever",
+    )
+    node_wait_s: float = Field(
+        0.0,
+        ge=0,
+        le=LONGEST_S,
+        description="delay scheduling: for how many seconds a job declines machines that its tasks"
+        " do not prefer, from when it first had to, or from its last task on a preferred machine;"
+        " 0: it takes any (not for kinds that keep waiting tasks themselves)",
+    )
+    rack_wait_s: float = Field(
+        0.0,
+        ge=0,
+        le=LONGEST_S,
+        description="for how many seconds after node_wait_s a job takes the racks of its preferred"
+        " machines, and no others",
+    )
+
+
+class RoleOptions(Strict):
+    """The options of a role."""
+
+    weight: float = Field(
+        1.0,
+        ge=0.001,
+        le=1000,
+        description="how many times the share of a role of weight 1 this one gets, in thousandths",
+    )
+    guarantee: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="share of the cell, in each resource, up to which the role is served before"
+        " any other",
+    )
+    limit: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="share of the cell, in each resource, above which the role is offered nothing",
+    )
+
+    @model_validator(mode="after")
+    def _limit_holds_guarantee(self) -> Self:
+        if self.limit < self.guarantee:
+            raise ValueError(
+                f"limit: expected at least {self.guarantee:g}, the guarantee, got {self.limit:g}"
+            )
+        return self
+
+
+class OffersSharedOptions(Strict):
+    """The options of the protocol as a whole, in an arm."""
+
+    interval_s: float = Field(
+        INTERVAL_S,
+        ge=1e-6,
+        le=LONGEST_S,
+        description="seconds from one look of the allocator at all machines to the next",
+    )
+    allocation_s: float = Field(
+        0.0,
+        ge=0,
+        le=LONGEST_S,
+        description="seconds that the allocator takes to make offers; what asks for offers"
+        " meanwhile joins them (Omega's simulator of Mesos: 0.001)",
+    )
+    granularity: Literal["machine", "cell", "machines", "task"] = Field(
+        "machine",
+        description="what one scheduler is offered at a time: machine: what is free on a machine,"
+        " in turn (Mesos); cell: all that is free (Omega's simulator of Mesos); machines: what is"
+        " free on `machines_per_offer` machines; task: room for one task",
+    )
+    machines_per_offer: int | None = Field(
+        None, ge=1, description="how many machines, with granularity = machines"
+    )
+    freed_room_triggers: bool = Field(
+        False,
+        description="room that is freed or declined is offered at once; off: with the next look at"
+        " its machine, as in Mesos",
+    )
+    lock: bool = Field(
+        True,
+        description="the cell holds what is offered, so that nobody else can take it; off: offers"
+        " are only announced, and a claim on one may fail",
+    )
+    offer_timeout_s: float | None = Field(
+        None,
+        ge=1e-6,
+        le=LONGEST_S,
+        description="after how many seconds without an answer offers end; unset: never",
+    )
+    sorter: Literal["drf", "random"] = Field(
+        "drf",
+        description="who is served first: drf: who has the least dominant share for its weight;"
+        " random: drawn by weight",
+    )
+    rivals: Literal["subtract", "role"] = Field(
+        "subtract",
+        description="what schedulers of other protocols use: subtract: it is not part of the total"
+        " that shares are of; role: the total is the cell, and the role `rivals` has that use",
+    )
+    roles: dict[RolePath, RoleOptions] = Field(
+        default_factory=dict,
+        description="by name, the `weight` of a role (default 1), and of one that is below no other"
+        " its `guarantee` (0) and `limit` (1), shares of the cell in each resource",
+    )
+
+    @model_validator(mode="after")
+    def _says_how_many_machines(self) -> Self:
+        several = self.granularity == "machines"
+        if several and self.machines_per_offer is None:
+            raise ValueError("machines_per_offer: missing; granularity = 'machines' requires it")
+        if not several and self.machines_per_offer is not None:
+            raise ValueError(
+                "machines_per_offer: has no effect unless granularity is 'machines', got "
+                f"{self.granularity!r}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _can_keep_guarantees(self) -> Self:
+        total = sum(role.guarantee for role in self.roles.values())
+        if total > 1:
+            raise ValueError(f"roles: guarantees: expected at most 1 together, got {total:g}")
+        for name, role in self.roles.items():
+            if "/" in name and (role.guarantee > 0 or role.limit < 1):
+                raise ValueError(
+                    f"roles: {name}: a role below another has a weight only, not a guarantee or a"
+                    " limit"
+                )
+        return self

@@ -1,0 +1,480 @@
+"""The protocol of offers: every offer ends once, what is offered is nobody else's, and nothing
+stays held; starts by an independent model; slow frameworks, hoarders, delay scheduling, rivals,
+failures, and options that make no sense."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.config.presets import optimistic
+from experiments.workloads.synthetic import SyntheticOptions, generate
+from parsync.core.addresses import CELL_SIDE
+from parsync.core.codec import decode, encode
+from parsync.core.effects import Effect, Send
+from parsync.core.event import Event
+from parsync.core.events import Started
+from parsync.protocols.offers.events import (
+    AllocationDue,
+    Offers,
+    OffersAnswered,
+    OffersRescinded,
+    Subscribe,
+)
+from parsync.runtime.assembly import Assembly
+from parsync.spec.arm import ArmConfig, GroupConfig
+from parsync.spec.decision_times import ModelledTime
+from parsync.workload.workload import Workload
+from shared_state.errors import AgoraError
+from shared_state.tasks import NO_GANG
+from tests.fixtures.offers_runs import SEED, modelled_starts, offers_arm, offers_group, run
+from tests.fixtures.unit_workloads import Unit, unit_workload
+from tests.fixtures.watched_runs import WatchedRun, Watcher, Witness
+
+MS = 1000
+SECOND = 1_000_000
+
+
+def rivals(count: int = 2) -> GroupConfig:
+    return GroupConfig(
+        name="rival",
+        kind="random",
+        count=count,
+        protocol=optimistic("state_aligned", 0.05),
+        decision=ModelledTime(task_us=50),
+    )
+
+
+def jobs(
+    count: int, machines: int = 6, slots: int = 3, gap_ms: int = 40, run_us: int = SECOND // 2
+) -> Workload:
+    """Jobs of one to four tasks at even gaps."""
+    units = [
+        Unit(((1,),) * (1 + number % 4), number * gap_ms * MS, is_gang=False, run_us=run_us)
+        for number in range(count)
+    ]
+    return unit_workload([[slots]] * machines, units)
+
+
+class OfferWitness(Watcher):
+    """Stands before the allocator and keeps its own books of every offer, from messages alone.
+
+    Attributes:
+        live: The offers without an answer: (agent, machine, amount).
+        ended: How often each way of ending was seen.
+    """
+
+    def __init__(self, allocator: Any, locks: bool) -> None:
+        super().__init__(allocator)
+        self.locks = locks
+        self.live: dict[int, tuple[int, int, int]] = {}
+        self.seen_ids: set[int] = set()
+        self.epoch: dict[int, int] = {}
+        self.ended = {"accepted": 0, "declined": 0, "rescinded": 0}
+
+    def end(self, offer: int, how: str) -> None:
+        self.live.pop(offer)  # a KeyError: it ended twice
+        self.ended[how] += 1
+
+    def seen(self, now_us: int, event: Event, effects: list[Effect]) -> None:
+        kind = type(event).__name__
+        if isinstance(event, Subscribe):
+            if event.epoch > self.epoch.get(event.agent, -1):
+                self.epoch[event.agent] = event.epoch
+                for offer in [one for one, row in self.live.items() if row[0] == event.agent]:
+                    self.end(offer, "rescinded")
+        elif isinstance(event, OffersAnswered) and event.epoch == self.epoch[event.agent]:
+            for how in ("accepted", "declined"):
+                for offer in getattr(event, how).tolist():
+                    if offer in self.live:  # or it was rescinded before the answer came
+                        self.end(offer, how)
+        elif kind == "HoldsEnded":
+            told = {
+                offer
+                for effect in effects
+                if isinstance(effect, Send) and isinstance(effect.event, OffersRescinded)
+                for offer in effect.event.offer.tolist()
+            }
+            for offer in event.hold.tolist():  # type: ignore[attr-defined]
+                if offer in self.live and offer not in told:
+                    self.end(offer, "accepted")
+        for effect in effects:
+            if not isinstance(effect, Send):
+                continue
+            if isinstance(effect.event, OffersRescinded):
+                for offer in effect.event.offer.tolist():
+                    self.end(offer, "rescinded")
+            elif isinstance(effect.event, Offers):
+                one = effect.event
+                columns = one.offer, one.machine, one.amount[:, 0]
+                for offer, machine, amount in zip(*(c.tolist() for c in columns), strict=True):
+                    assert offer not in self.seen_ids, "an id is given twice"
+                    assert amount > 0
+                    self.seen_ids.add(offer)
+                    self.live[offer] = effect.to, machine, amount
+
+
+class CellWitness(Witness):
+    """The witness of the cell, which also knows the offers: what is offered and held is never
+    taken by anybody else."""
+
+    offers: OfferWitness
+
+    def commit(self, event: Any, answers: list[Event]) -> None:
+        super().commit(event, answers)
+        if not self.offers.locks:
+            return
+        named = event.transaction.holds
+        ends = set() if named is None else set(named.tolist())
+        for machine in set(event.transaction.machine.tolist()):
+            held = sum(
+                amount
+                for offer, (_, on, amount) in self.offers.live.items()
+                if on == machine and offer not in ends
+            )
+            assert self.used[machine] + held <= self.capacity[machine], "held room was taken"
+
+
+def watched(
+    arm: ArmConfig, workload: Workload, until_us: int, message_us: int = 700
+) -> tuple[WatchedRun, CellWitness, OfferWitness]:
+    """A run with both witnesses, under every audit."""
+    ran = WatchedRun(arm, workload)
+    cell = CellWitness(ran.master, workload)
+    address = CELL_SIDE - [*arm.protocol_kinds].index("offers")
+    offers = OfferWitness(ran.cell_side[address], arm.protocols["offers"].lock)
+    cell.offers = offers
+    ran.master, ran.cell_side[address] = cell, offers
+    ran.run(until_us, message_us)
+    return ran, cell, offers
+
+
+SHARED: list[dict[str, Any]] = [
+    {},
+    {"lock": False},
+    {"granularity": "cell"},
+    {"granularity": "machines", "machines_per_offer": 2, "sorter": "random", "rivals": "role"},
+    {"granularity": "task", "freed_room_triggers": True},
+    {"offer_timeout_s": 0.003, "allocation_s": 0.001},
+    {"lock": False, "offer_timeout_s": 0.0015, "freed_room_triggers": True},
+]
+OWN: list[dict[str, Any]] = [{}, {"suppress": False, "refuse_s": 0.0}, {"kind": "flow"}]
+
+
+@pytest.mark.parametrize("shared", SHARED, ids=str)
+@pytest.mark.parametrize("own", OWN, ids=str)
+@pytest.mark.parametrize("beside", [True, False])
+def test_every_offer_ends_once_and_nothing_stays_held(
+    shared: dict[str, Any], own: dict[str, Any], beside: bool
+) -> None:
+    if shared.get("freed_room_triggers") and "refuse_s" in own:
+        own = {**own, "refuse_s": 0.5}
+    workload = jobs(60)
+    downs = [(900 * MS, m, False) for m in range(2)]
+    ups = [(1500 * MS, m, True) for m in range(2)]
+    workload = with_events(workload, *downs, *ups)
+    groups = (offers_group(3, **own), *((rivals(),) if beside else ()))
+    ran, cell, offers = watched(offers_arm(*groups, **shared), workload, 25 * SECOND)
+    assert set(cell.ended) == set(range(len(workload.tasks))) and not ran.queued
+    rows = ran.tables["offers"]
+    ends = {name: int(rows[name].sum()) for name in ("accepted", "declined")}
+    ends["rescinded"] = int(rows["rescinded"].sum() + rows["expired"].sum())
+    if own.get("suppress", True):
+        assert not offers.live
+    assert offers.ended == ends
+    assert len(offers.seen_ids) == sum(ends.values()) + len(offers.live) == rows["made"].sum()
+    held = {} if not offers.locks else {m: a for _, m, a in offers.live.values()}
+    np.testing.assert_array_equal(
+        np.flatnonzero(ran.cell.held.any(axis=1)) if offers.locks else [], sorted(set(held))
+    )
+
+
+def with_events(workload: Workload, *events: tuple[int, int, bool]) -> Workload:
+    at_us, machine, up = zip(*events, strict=True)
+    changed = type(workload.machine_events)(
+        np.array(at_us), np.array(machine, np.int32), np.array(up)
+    )
+    return replace(workload, machine_events=changed)
+
+
+def test_without_locks_a_rival_may_take_what_is_offered_and_the_claim_fails() -> None:
+    workload = jobs(200, machines=3, gap_ms=15, run_us=60 * MS)
+    failed = {}
+    for lock in (True, False):
+        slow = offers_group(2, decision=ModelledTime(job_us=20_000, task_us=50))
+        ran = run(offers_arm(slow, rivals(), lock=lock, interval_s=0.05), workload, 700)
+        assert ran.outcome.drained
+        failed[lock] = ran.sum("failed", "offer_waits")
+    assert failed[True] == 0 < failed[False]
+
+
+def test_a_killed_agents_offers_end_with_its_epoch() -> None:
+    """By hand: the allocator on a cell of two machines."""
+    ran = WatchedRun(offers_arm(offers_group(), lock=False), jobs(1, machines=2))
+    allocator = ran.cell_side[CELL_SIDE]
+
+    allocator.handle(0, Started(0))
+    allocator.handle(0, Subscribe(0, 0, False))
+    made = [one.event for one in allocator.handle(0, AllocationDue()) if isinstance(one, Send)]
+    assert sorted(made[0].machine.tolist()) == [0, 1]
+    allocator.handle(5, Subscribe(0, 1, False))
+    again = [one.event for one in allocator.handle(5, AllocationDue()) if isinstance(one, Send)]
+    assert sorted(again[0].machine.tolist()) == [0, 1] and again[0].epoch == 1
+    none, amount = np.zeros(0, np.int64), np.zeros((0, 1), np.int64)
+    late = OffersAnswered(0, 0, none, amount, made[0].offer)
+    assert allocator.handle(6, late) == [], "an answer of the agent before"
+    assert allocator.handle(7, Subscribe(0, 1, False)) == [], "it has begun already"
+    assert len(set(made[0].offer.tolist()) | set(again[0].offer.tolist())) == 4
+
+
+def test_the_allocator_comes_back_from_a_checkpoint() -> None:
+    slow = offers_group(3, decision=ModelledTime(job_us=400 * MS, task_us=50))
+    arm = offers_arm(slow, rivals(), offer_timeout_s=2.0)
+    ran = WatchedRun(arm, jobs(60)).run(1_700 * MS, 700)
+    allocator = ran.cell_side[CELL_SIDE]
+    kept = encode(allocator.checkpoint())
+    other = WatchedRun(arm, jobs(60)).cell_side[CELL_SIDE]
+    other.restore(decode(kept))
+    assert encode(other.checkpoint()) == kept
+    assert ran.cell.holds().hold.tolist() == decode(kept)[3][0].tolist() != []
+
+
+# Beside an independent model.
+
+
+@pytest.mark.parametrize("frameworks", [1, 3])
+@pytest.mark.parametrize("load", [0.4, 1.2])
+def test_tasks_start_when_the_model_says(frameworks: int, load: float) -> None:
+    machines, n = 12, 150
+    rng = np.random.default_rng(7)
+    gaps = rng.exponential(2.5 * 700 * MS / (load * machines), n)
+    at_us = 1 + np.cumsum(gaps).astype(np.int64)
+    units = [
+        Unit(((1,),) * int(size), int(at), is_gang=False, run_us=int(run_us))
+        for size, at, run_us in zip(
+            rng.integers(1, 5, n), at_us, rng.integers(1, 1400 * MS, n), strict=True
+        )
+    ]
+    workload = unit_workload([[1]] * machines, units)
+    decision = ModelledTime(job_us=3_000, task_us=500)
+    arm = offers_arm(offers_group(frameworks, decision=decision, refuse_s=0.0))
+    ran = run(arm, workload, heartbeat_us=1)
+    owner, _ = Assembly.of(arm.seeded(SEED, 1, SECOND, live=False), workload).owners()
+    model = modelled_starts(workload, owner.tolist(), frameworks, SECOND, 3_000, 500)
+    assert ran.outcome.drained
+    np.testing.assert_array_equal(ran.start_us, model)
+
+
+# Slow frameworks.
+
+
+def two_classes(seconds: int, service_gap_s: float, slots: int = 4) -> Workload:
+    """A batch job of two tasks every 200 ms and a service task at these gaps, on ten machines."""
+    batch = [
+        Unit(((1,), (1,)), 1 + number * 200 * MS, is_gang=False, run_us=SECOND)
+        for number in range(seconds * 5)
+    ]
+    service = [
+        Unit(((1,),), 2 + int(number * service_gap_s * SECOND), is_gang=False, run_us=2 * SECOND)
+        for number in range(int(seconds / service_gap_s))
+    ]
+    workload = unit_workload([[slots]] * 10, [*batch, *service])
+    of_job = np.bincount(workload.tasks.job)[workload.tasks.job]
+    task_class = np.where(of_job == 1, 1, 0).astype(np.int8)
+    return replace(workload, tasks=replace(workload.tasks, task_class=task_class))
+
+
+def waits_s(ran: Any) -> tuple[float, float]:
+    """The mean waits of batch and service tasks that were placed."""
+    tasks = ran.workload.tasks
+    waits = (ran.commit_us - tasks.submit_us) / SECOND
+    placed = ran.commit_us >= 0
+    return tuple(  # type: ignore[return-value]
+        float(waits[placed & (tasks.task_class == one)].mean()) for one in (0, 1)
+    )
+
+
+def test_a_slow_framework_starves_others_most_if_it_is_offered_the_whole_cell() -> None:
+    """What Omega section 3.3 says of two-level scheduling, and what finer offers change."""
+    workload = two_classes(120, service_gap_s=10)
+    batch_wait = {}
+    for granularity in ("machine", "cell"):
+        for think_s in (0.01, 5.0):
+            fast = offers_group(1, "batch", takes="batch")
+            decision = ModelledTime(job_us=int(think_s * SECOND), task_us=50)
+            slow = offers_group(1, "service", takes="service", decision=decision)
+            ran = run(offers_arm(fast, slow, granularity=granularity), workload)
+            assert ran.outcome.drained
+            batch_wait[granularity, think_s] = waits_s(ran)[0]
+    # half of the time the slow framework holds what was free when its job came
+    assert batch_wait["cell", 5.0] > 2 * batch_wait["cell", 0.01]
+    assert batch_wait["machine", 0.01] < batch_wait["machine", 5.0] < batch_wait["cell", 5.0]
+
+
+@pytest.mark.parametrize("granularity", ["machine", "cell"])
+def test_a_framework_cannot_decide_for_longer_than_there_is_time(granularity: str) -> None:
+    """Decisions of 100 s for tasks that come every 20 s: a fifth of them can be decided. (In
+    Omega's simulator of Mesos decisions overlap, and all are.)"""
+    workload = two_classes(400, service_gap_s=20)
+    fast = offers_group(1, "batch", takes="batch")
+    decision = ModelledTime(job_us=100 * SECOND, task_us=50)
+    slow = offers_group(1, "service", takes="service", decision=decision)
+    arm = offers_arm(fast, slow, granularity=granularity)
+    ran = run(arm, workload, drain_us=SECOND)
+    service = workload.tasks.task_class == 1
+    placed = int((ran.commit_us[service] >= 0).sum())
+    assert 1 <= placed <= 4 and not ran.outcome.drained
+
+
+# Delay scheduling.
+
+
+def test_jobs_wait_for_preferred_machines_as_long_as_they_were_told() -> None:
+    options = SyntheticOptions(
+        machines=40,
+        slots_per_machine=4,
+        machines_per_rack=8,
+        mean_duration_s=2,
+        batch_tasks=4,
+        phase_s=20,
+        load_percent=(60,),
+    )
+    workload = generate(options, 1)
+    catalog, preference = workload.catalog, workload.tasks.preference
+    share, delay = [], []
+    for wait_s in (0.0, 3.0, 30.0):
+        group = offers_group(2, node_wait_s=wait_s, refuse_s=1.0)
+        ran = run(offers_arm(group, interval_s=0.1), workload)
+        assert ran.outcome.drained
+        hits = [
+            int(ran.machine[task])
+            in catalog.machine[slice(*catalog.machine_offsets[preference[task] :][:2])]
+            for task in workload.arrival_rows.tolist()
+        ]
+        share.append(float(np.mean(hits)))
+        waited = (ran.commit_us - workload.tasks.submit_us)[workload.arrival_rows]
+        delay.append(float(waited.mean()))
+    assert share[0] < share[1] <= share[2] and share[2] > 0.95
+    assert delay[0] < delay[2]
+
+
+# Gangs.
+
+
+def gangs(count: int, size: int, gap_ms: int = 1) -> Workload:
+    units = [Unit(((1,),) * size, number * gap_ms * MS) for number in range(count)]
+    return unit_workload([[1]] * 6, units)
+
+
+@pytest.mark.parametrize("how", ["wait", "hoard"])
+def test_a_gang_runs_together_or_not_at_all(how: str) -> None:
+    workload = gangs(8, 4)
+    ran = run(offers_arm(offers_group(1, gangs=how)), workload)
+    assert ran.outcome.drained
+    gang = workload.tasks.gang
+    assert (gang != NO_GANG).all()
+    for one in np.unique(gang):
+        assert len(set(ran.commit_us[gang == one].tolist())) == 1
+
+
+def test_hoarders_may_wait_for_each_other_for_ever_and_a_timeout_ends_that() -> None:
+    """Gangs of four tasks on six machines: who has three keeps them."""
+    group = offers_group(2, gangs="hoard", kind="best_fit")
+    even = run(offers_arm(group), gangs(2, 4, gap_ms=0), drain_us=100 * SECOND)
+    assert not even.outcome.drained and (even.commit_us < 0).all()
+    assert even.sum("made") == 6 and even.sum("held") == 0, "they are still held"
+    workload = gangs(20, 4, gap_ms=0)
+    drawn = run(offers_arm(group, sorter="random"), workload, drain_us=100 * SECOND)
+    assert not drawn.outcome.drained
+    ends = offers_arm(group, offer_timeout_s=3.0, sorter="random")
+    ran = run(ends, workload, drain_us=100 * SECOND)
+    assert ran.outcome.drained and ran.sum("expired") > 0
+
+
+# Roles.
+
+
+def test_roles_share_the_cell_by_weight_and_within_their_limits() -> None:
+    """Two groups that want all of a cell of 40 slots at once."""
+    units = [Unit(((1,),) * 40, 1, is_gang=False, run_us=100 * SECOND) for _ in range(4)]
+    workload = unit_workload([[1]] * 40, units)
+    running = {}
+    for name, roles in {
+        "weight": {"heavy": {"weight": 3.0}},
+        "limit": {"heavy": {"weight": 3.0, "limit": 0.25}},
+        "guarantee": {"light": {"guarantee": 0.5}, "heavy": {"weight": 3.0}},
+    }.items():
+        groups = [
+            offers_group(1, one, role=one, share=0.5, refuse_s=0.0) for one in ("light", "heavy")
+        ]
+        arm = offers_arm(*groups, roles=roles)
+        owner, _ = Assembly.of(arm.seeded(SEED, 1000, SECOND, live=False), workload).owners()
+        assert set(owner.tolist()) == {0, 1}
+        ran = run(arm, workload, drain_us=10 * SECOND)
+        of_task = np.repeat(owner, 40)
+        placed = ran.commit_us >= 0
+        running[name] = [int((placed & (of_task == one)).sum()) for one in (0, 1)]
+    assert running["weight"] == [10, 30]
+    assert running["limit"] == [30, 10]
+    assert running["guarantee"] == [20, 20]
+
+
+# Options that make no sense.
+
+
+@pytest.mark.parametrize(
+    ("group", "shared", "message"),
+    [
+        ({"kind": "quincy"}, {}, "cannot drive a scheduler that ends running tasks"),
+        ({"kind": "flow", "node_wait_s": 1.0}, {}, "node_wait_s: not for a kind of scheduler"),
+        ({"kind": "flow", "gangs": "hoard"}, {}, "gangs: expected 'wait', got 'hoard'"),
+        ({"gangs": "hoards"}, {}, "option 'gangs': Input should be 'wait' or 'hoard'"),
+        ({}, {"granularity": "rack"}, "option 'granularity': Input should be 'machine', 'cell'"),
+        ({}, {"granularity": "machines"}, "machines_per_offer: missing; granularity = 'machines'"),
+        ({}, {"machines_per_offer": 3}, "machines_per_offer: has no effect unless granularity"),
+        ({}, {"rolls": {}}, "has no shared option 'rolls' (did you mean 'roles'?)"),
+        ({"role": "rivals"}, {"rivals": "role"}, "role: 'rivals' is that of other schedulers"),
+        ({"role": "a//b"}, {}, "option 'role': expected names with '/' between them"),
+        (
+            {"refuse_s": 0.0},
+            {"freed_room_triggers": True},
+            "refuse_s: expected more than 0 with freed_room_triggers",
+        ),
+        (
+            {},
+            {"roles": {"a": {"guarantee": 0.6}, "b": {"guarantee": 0.6}}},
+            "roles: guarantees: expected at most 1 together, got 1.2",
+        ),
+        ({}, {"roles": {"a": {"guarantee": 0.6, "limit": 0.5}}}, "limit: expected at least"),
+    ],
+)
+def test_wrong_options_are_one_clear_line(
+    group: dict[str, Any], shared: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((AgoraError, ValueError), match=re.escape(message)) as error:
+        run(offers_arm(offers_group(1, **group), **shared), jobs(5))
+    if isinstance(error.value, AgoraError):
+        assert "\n" not in str(error.value)
+
+
+def test_what_can_never_be_placed_holds_up_nobody() -> None:
+    units = [
+        Unit(((9,),), 0, is_gang=False),
+        Unit(((3,),), 0, allowed=(0,), is_gang=False),
+        Unit(((1,),), 1, is_gang=False),
+    ]
+    ran = run(offers_arm(offers_group()), unit_workload([[1], [4]], units))
+    assert ran.outcome.drained
+    assert ran.start_us.tolist()[:2] == [-1, -1] and ran.start_us[2] >= 0
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    digests = {
+        run(offers_arm(offers_group(3), rivals(), sorter="random"), jobs(40), 700).outcome.digest
+        for _ in range(2)
+    }
+    assert len(digests) == 1

@@ -1,0 +1,65 @@
+"""Offers in live runs whose scheduler hosts or whose cell are killed: what was offered to a killed
+scheduler is free again, nothing stays held, its tasks are placed once, and the run's log repeats.
+Without Ray, on a hand-driven clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.commands import replay
+from parsync.runtime.live.plan import CELL
+from tests.fixtures.killed_actors import (
+    cell_and_tasks,
+    events_of,
+    killed_three_times,
+    make_run,
+    to_the_end,
+)
+from tests.fixtures.live_runs import offers_arm
+from tests.fixtures.run_oracle import truth
+
+BOTH = ("schedulers-0", "schedulers-1")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"suppress": False}, {"lock": False}, {"gangs": "hoard"}], ids=str
+)
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("in_step", [True, False])
+def test_what_a_killed_scheduler_was_offered_is_free_again(
+    options: dict[str, Any],
+    beside: bool,
+    in_step: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arm, workload = offers_arm(beside, **options), cell_and_tasks()
+    ray = make_run(monkeypatch, tmp_path, arm, workload)
+    outcome = killed_three_times(ray, BOTH, in_step)
+    count = {name: int(counts.sum()) for name, counts in outcome.metrics.count.items()}
+    assert not outcome.partial
+    assert count["committed"] == len(workload.arrival_rows)
+    told = truth(tmp_path / "log", events_of(arm))
+    assert len(told.commit_us) == len(workload.arrival_rows)
+    assert replay.replay(tmp_path / "log").divergence is None
+
+
+@pytest.mark.parametrize("lock", [True, False])
+def test_a_killed_cell_knows_its_offers_again(
+    lock: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arm, workload = offers_arm(lock=lock), cell_and_tasks()
+    ray = make_run(monkeypatch, tmp_path, arm, workload)
+    for at_us in (300_000, 900_000, 1_700_000):
+        ray.pass_time(at_us)
+        ray.kill(CELL)
+        ray.restart(CELL)
+    outcome = to_the_end(ray)
+    count = {name: int(counts.sum()) for name, counts in outcome.metrics.count.items()}
+    assert not outcome.partial and count["committed"] == len(workload.arrival_rows)
+    told = truth(tmp_path / "log", events_of(arm))
+    assert len(told.commit_us) == len(workload.arrival_rows)
+    assert replay.replay(tmp_path / "log").divergence is None

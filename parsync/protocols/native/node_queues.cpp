@@ -563,7 +563,7 @@ void NodeQueues::send(int64_t now_us, Effects& effects) {
       asks.request = copied_column(of.request);
       asks.probe = copied_column(of.probe);
       asks.hold = copied_column(of.hold);
-      asks.behind_long = copied_column(of.behind_long);
+      if (!of.behind_long.empty()) asks.behind_long = copied_column(of.behind_long);
       asks.queued_us = std::exchange(of.queued_us, 0);
       asks.head_us = std::exchange(of.head_us, 0);
       effects.send(agent, std::move(asks));

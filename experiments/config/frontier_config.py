@@ -32,8 +32,8 @@ class Architecture(Strict):
         None,
         min_length=1,
         description="the setting that trades delay for quality, as a path within each group of the"
-        ' arm: "options.patience_s", "protocol.tau_s", "protocol.gap_s". Unset: the arm has none'
-        " and is a single point",
+        ' arm: "options.patience_s", "protocol.tau_s", "protocol.gap_s"; or an option of a protocol'
+        ' as a whole: "protocols.offers.interval_s". Unset: the arm has none and is a single point",
     )
     values: tuple[Setting, ...] = Field(
         (), max_length=MOST_VALUES, strict=False, description="of the knob, one point for each"
@@ -68,8 +68,10 @@ class Architecture(Strict):
         unknown = set(self.groups or ()) - {group.name for group in arm.groups}
         if unknown:
             raise ValueError(f"groups: arm '{arm.name}' has no group {min(unknown)!r}")
+        if self.groups and _is_of_arm(self.knob):
+            raise ValueError(f"groups: no effect, because {self.knob} is one for the whole arm")
         chosen = [self.groups is None or group.name in self.groups for group in arm.groups]
-        return changed_groups(arm, self.knob, value, chosen)
+        return changed_arm(arm, self.knob, value, chosen)
 
 
 class FrontierConfig(Strict):
@@ -142,24 +144,29 @@ class FrontierConfig(Strict):
                     raise ValueError(f"{place}: {error}") from error
 
 
-def changed_groups(
+def changed_arm(
     arm: ArmConfig, path: str, value: Setting, chosen: list[bool] | None = None
 ) -> ArmConfig:
-    """The arm with a setting of its groups changed.
+    """The arm with a setting changed: one of its groups, or one of a protocol as a whole.
 
     Args:
         arm: The arm.
-        path: Of the setting within a group, names joined by dots.
+        path: Of the setting within a group, or within the arm if it begins with "protocols."; names
+            joined by dots.
         value: What to set it to.
         chosen: Whether each group is changed; None: all.
 
     Raises:
-        ValueError: Groups have no such setting, or it cannot have this value.
+        ValueError: There is no such setting, or it cannot have this value.
     """
     tree = arm.model_dump(mode="python", exclude_none=True)
-    for index, group in enumerate(tree["groups"]):
-        if chosen is None or chosen[index]:
-            _set(group, path, value)
+    if _is_of_arm(path):
+        tree.setdefault("protocols", {})
+        _set(tree, f"arm '{arm.name}'", path, value)
+    else:
+        for index, group in enumerate(tree["groups"]):
+            if chosen is None or chosen[index]:
+                _set(group, f"group '{group['name']}'", path, value)
     try:
         return _without_defaults(ArmConfig.model_validate(tree))
     except ValidationError as error:
@@ -198,15 +205,19 @@ def _without_defaults(arm: ArmConfig) -> ArmConfig:
     return arm.model_copy(update={"groups": tuple(plain(group) for group in arm.groups)})
 
 
-def _set(group: dict[str, Any], path: str, value: Setting) -> None:
+def _is_of_arm(path: str) -> bool:
+    return path.startswith("protocols.")
+
+
+def _set(tree: dict[str, Any], whose: str, path: str, value: Setting) -> None:
     *above, last = path.split(".")
-    table: Any = group
+    table: Any = tree
     for depth, name in enumerate(above):
         if depth > 0 and isinstance(table, dict):
             table.setdefault(name, {})  # an option that is not written, as it has a default
         table = table.get(name) if isinstance(table, dict) else None
         if not isinstance(table, dict):
-            raise ValueError(f"{path}: group '{group['name']}' has no table {name!r}")
+            raise ValueError(f"{path}: {whose} has no table {name!r}")
     table[last] = value
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from experiments.campaign.points import Point
-from experiments.config.frontier_config import changed_groups, setting_text
+from experiments.config.frontier_config import Architecture, changed_arm, setting_text
 from experiments.config.presets import default_arms, default_config, demo_scale, small_frontier
 from experiments.config.price_settings import prices_of_arm
 from experiments.config.run_config import load_config, validated
@@ -43,8 +43,27 @@ def test_a_point_at_the_default_of_its_knob_is_the_arm_and_runs_once() -> None:
 
 def test_the_knob_of_some_groups_leaves_the_others() -> None:
     (arm,) = (one for one in default_arms(demo_scale(quick=True)) if one.name == "Mix")
-    changed = changed_groups(arm, "options.patience_s", 0.5, [True, False])
+    changed = changed_arm(arm, "options.patience_s", 0.5, [True, False])
     assert [group.options for group in changed.groups] == [{"patience_s": 0.5}, {}]
+
+
+def test_the_knob_may_be_an_option_of_a_protocol_as_a_whole() -> None:
+    (arm,) = (one for one in default_arms(demo_scale(quick=True)) if one.name == "Sparrow")
+    changed = changed_arm(arm, "protocols.probing.hop_s", 0.002)
+    assert changed.protocols["probing"].model_dump()["hop_s"] == 0.002
+    assert changed.groups == arm.groups
+    with pytest.raises(ValueError, match="hop_s"):
+        changed_arm(arm, "protocols.probing.hop_s", -1.0)
+    for wrong in ("protocols.offers.interval_s", "protocols.probing.none", "protocols.probing"):
+        with pytest.raises(ValueError, match="protocols"):
+            changed_arm(arm, wrong, 1.0)
+
+
+def test_the_groups_of_an_arm_cannot_have_an_option_of_it_each() -> None:
+    (arm,) = (one for one in default_arms(demo_scale(quick=True)) if one.name == "Sparrow")
+    knob = {"knob": "protocols.probing.hop_s", "values": [0.002], "groups": ["sparrow"]}
+    with pytest.raises(ValueError, match="groups: no effect, because protocols.probing.hop_s"):
+        Architecture(arm="Sparrow", **knob).arm_at(arm, 0.002)
 
 
 @pytest.mark.parametrize("quick", [True, False])

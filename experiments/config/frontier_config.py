@@ -33,7 +33,7 @@ class Architecture(Strict):
         min_length=1,
         description="the setting that trades delay for quality, as a path within each group of the"
         ' arm: "options.patience_s", "protocol.tau_s", "protocol.gap_s"; or an option of a protocol'
-        ' as a whole: "protocols.offers.interval_s". Unset: the arm has none and is a single point",
+        ' as a whole: "protocols.offers.interval_s". Unset: the arm has none and is a single point',
     )
     values: tuple[Setting, ...] = Field(
         (), max_length=MOST_VALUES, strict=False, description="of the knob, one point for each"

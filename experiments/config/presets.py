@@ -13,6 +13,7 @@ from experiments.config.frontier_config import Architecture, FrontierConfig
 from experiments.config.run_config import RunConfig
 from experiments.config.workload_config import WorkloadConfig
 from experiments.workloads.synthetic import SyntheticOptions, demo_options, paper_options
+from parsync.metrics.quantity import duration
 from parsync.protocols import registry as protocols
 from parsync.protocols.optimistic.options import StrategyKind
 from parsync.protocols.spec import ProtocolCapability
@@ -166,6 +167,30 @@ def probing_group(scale: Scale, count: int) -> GroupConfig:
     )
 
 
+def mesos_arm(scale: Scale, count: int) -> ArmConfig:
+    """`count` schedulers that are offered room by Mesos' allocator. Its intervals are scaled with
+    the length of tasks: a look per synchronisation gap, and filters of five of them as in Mesos."""
+    protocol = {"kind": "offers", "refuse_s": 5 * scale.gap_s}
+    group = GroupConfig(
+        name="mesos",
+        kind=MAIN_KIND,
+        count=count,
+        protocol=ProtocolChoice.model_validate(protocol),
+        decision=scale.equal_capacity(count),
+    )
+    tree = {
+        "name": _mesos(scale),
+        "partitions": max(scale.partitions, count),
+        "groups": (group,),
+        "protocols": {"offers": {"interval_s": scale.gap_s}},
+    }
+    return ArmConfig.model_validate(tree)
+
+
+def _mesos(scale: Scale) -> str:
+    return f"Mesos, interval {duration(scale.gap_s * 1e6)}"
+
+
 def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
     """The main comparison: architectures at equal capacity, each next to its control, and single
     schedulers at their own speed.
@@ -217,6 +242,7 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
             ),
         ),
         arm(SPARROW, probing_group(scale, n)),
+        mesos_arm(scale, n),
         arm("Greedy, one scheduler", greedy(one)),
         arm("Greedy, patient", greedy(one, patience_s=patience_s)),
         arm("Preferred first", greedy(one, kind="preferred_first")),
@@ -381,6 +407,7 @@ def small_frontier(scale: Scale) -> FrontierConfig:
             _patient("Greedy, one scheduler", "Greedy, one scheduler", patience_s),
             _patient("Flow", "Flow", patience_s[:2]),
             _preferred_probes(0.0, 1.0),
+            _interval(scale, scale.gap_s / 4, scale.gap_s),
         ),
     )
 
@@ -401,6 +428,7 @@ def full_frontier(scale: Scale, quick: bool) -> FrontierConfig:
             Architecture(arm="StateSync staggered quality-first"),
             Architecture(arm="Omega"),
             _preferred_probes(0.0, 0.5, 1.0),
+            _interval(scale, scale.gap_s / 4, scale.gap_s, 5 * scale.gap_s),
         ),
     )
 
@@ -429,6 +457,16 @@ def _preferred_probes(*values: float) -> Architecture:
         arm=SPARROW,
         knob="protocol.preferred_probes",
         values=values,
+    )
+
+
+def _interval(scale: Scale, *values_s: float) -> Architecture:
+    """Mesos over the time between two looks of its allocator."""
+    return Architecture(
+        name="Mesos, interval",
+        arm=_mesos(scale),
+        knob="protocols.offers.interval_s",
+        values=values_s,
     )
 
 

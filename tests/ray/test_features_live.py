@@ -203,8 +203,11 @@ def test_queues_at_the_machines_run_live_and_their_logs_replay_to_the_figures(
     assert counts.rejected == counts.claims - arrivals
 
 
-def test_a_mixed_cell_runs_live_and_its_logs_replay_to_the_figures(tmp_path: Path) -> None:
-    config = load_config(ROOT / "examples" / "mixed_cell.toml")
+@pytest.mark.parametrize("example", ["mixed_cell", "everything"])
+def test_a_mixed_cell_runs_live_and_its_logs_replay_to_the_figures(
+    example: str, tmp_path: Path
+) -> None:
+    config = load_config(ROOT / "examples" / f"{example}.toml")
     workload = make_workload(config, config.seed)
     spec = config.arms[0].seeded(config.seed, config.heartbeat_us, 100_000, live=True)
     options = LiveOptions(tmp_path / "journal", tmp_path / "records")

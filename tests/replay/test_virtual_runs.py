@@ -323,6 +323,22 @@ def test_eight_nomads_and_two_profiles_of_kubernetes_share_a_cell() -> None:
     assert lost[commits["agent"] < 8].sum() > 0 and lost[commits["agent"] >= 8].sum() > 0
 
 
+def test_every_architecture_places_its_jobs_on_the_cell_of_all() -> None:
+    """Nobody's tasks are left, each group places some, and nothing stays held."""
+    everything = load_config(ROOT / "examples" / "everything.toml")
+    workload, (config,) = make_workload(everything, everything.seed), everything.arms
+    run = WatchedRun(config, workload).run(60_000_000, 500)
+    assert run.queued == run.counts.waiting == 0
+    assert run.counts.finished == len(workload.arrival_rows) > 1000
+    agent, accepted = run.tables["commits"]["agent"], run.tables["commits"]["accepted"]
+    first = 0
+    for member in config.groups:
+        its = (agent >= first) & (agent < first + member.count)
+        assert accepted[its].sum() > 50, member.name
+        first += member.count
+    assert not len(run.cell.holds().hold)
+
+
 @pytest.mark.parametrize("message_us", [0, 500])
 def test_every_group_of_a_mixed_cell_has_conflicts_and_synchronises_at_its_own_times(
     mixed: RunConfig, message_us: int

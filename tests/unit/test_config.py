@@ -248,7 +248,7 @@ def test_toml_text_reads_back_equal(tree: dict[str, Any]) -> None:
 
 def test_run_config_defaults_are_the_demo() -> None:
     config = RunConfig.model_validate(demo_tree())
-    assert config.seeds == 10 and len(config.arms) == 17
+    assert config.seeds == 10 and len(config.arms) == 18
 
 
 @pytest.mark.parametrize(

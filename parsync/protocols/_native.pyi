@@ -76,6 +76,7 @@ class TaskRequests(ProbingEvent):
     request: Int64
     probe: Int32
     hold: Int64
+    behind_long: Int32
 
 @static_frozen
 class TaskAnswers(ProbingEvent):

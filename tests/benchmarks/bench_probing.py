@@ -10,9 +10,8 @@ The settings are those of `agora reproduce sparrow` (experiments/papers/sparrow/
 
 closed-forms: machines of one slot, a task per job, exponential gaps and run times, no delays. Mean
 responses in mean run times, for late binding and for the least queue, with half-widths of 95 % from
-20 batch means. Jobs submitted in the first 100 run times do not count (one probe: 1,000). How many
-are measured depends on load and probes: half-widths are to be at most 0.7 %. TEXT: only the cases
-whose lines contain it, such as "load 0.9 late".
+20 batch means. How long runs are depends on load and probes (settings.py): half-widths are to be at
+most 0.7 %. TEXT: only the cases whose lines contain it, such as "load 0.9 late".
 
 jobs: a job per line, submission in s, tasks, mean run time in s, run times in s, as the public
 simulators of Sparrow, Hawk and Eagle read. Machines have one slot, and are drawn with replacement.
@@ -36,9 +35,10 @@ from typing import Any
 import numpy as np
 
 from experiments.config.presets import greedy_group, paper_scale
+from experiments.papers.sparrow.figures import JUDGED, MEAN, half_width
 from experiments.papers.sparrow.google import LONG, PERCENTILES, SHORT, percentiles_s
 from experiments.papers.sparrow.runs import jobs_workload, probing_arm, probing_group, run
-from experiments.papers.sparrow.settings import PROTOCOLS, simulation_run, single_task_run
+from experiments.papers.sparrow.settings import PROTOCOLS, simulation_run, theory_run
 from experiments.workloads.synthetic import generate
 from parsync.model.queueing import least_work, shortest_queue
 from parsync.runtime.virtual.run import run_virtual
@@ -46,30 +46,21 @@ from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.workload.workload import Workload
 from shared_state.tasks import Int64, TaskClass
 
-WARM_UP = 100  # in mean run times
-MEASURED = {0.5: 600, 0.8: 1200, 0.9: 2000}  # by load
-ONE_PROBE_WARM_UP = 1000
-ONE_PROBE_MEASURED = {0.5: 600, 0.8: 2000, 0.9: 5000}
-
 
 def closed_forms(machines: int, only: str) -> None:
-    """Print how far means are from closed forms. One probe is last: such queues forget slowly, so
-    more is dropped and measured."""
-    cases = [(d, "late", least_work, WARM_UP, MEASURED) for d in (2, 3, 4)]
-    cases += [(d, "least_queue", shortest_queue, WARM_UP, MEASURED) for d in (2, 3, 4)]
-    cases += [(1, "late", least_work, ONE_PROBE_WARM_UP, ONE_PROBE_MEASURED)]
-    for d, binding, form, warm_up, measured in cases:
-        for load, times in measured.items():
+    """Print how far means are from closed forms, the longest runs last."""
+    cases = [(d, "late", least_work) for d in (2, 3, 4)]
+    cases += [(d, "least_queue", shortest_queue) for d in (2, 3, 4)]
+    cases += [(1, "late", least_work)]
+    for d, binding, form in cases:
+        for load in JUDGED:
             case = f"load {load} {binding} d {d}"
             if only not in case:
                 continue
-            one = single_task_run(
-                "", load, d, binding, machines=machines, warm_up=warm_up, measured=times
-            )
-            found, expected = one.measure(1, None), form(load, d)
-            (mean,), (half,) = found["mean"], found["half_width"]
+            found = theory_run("", load, d, binding, machines).measure(1, None)
+            mean, half, expected = MEAN(found), half_width(found), form(load, d)
             print(
-                f"{case}: {mean:.4f} +- {half:.4f} ({100 * half / mean:.2f} %), closed form "
+                f"{case}: {mean:.4f} +- {half * mean:.4f} ({100 * half:.2f} %), closed form "
                 f"{expected:.4f}, {100 * (mean / expected - 1):+.2f} %",
                 flush=True,
             )

@@ -38,6 +38,7 @@ from experiments.papers.sparrow.settings import (
     simulation_run,
     single_task_run,
     sweep_run,
+    theory_run,
 )
 from experiments.papers.statistics import (
     Reader,
@@ -65,10 +66,6 @@ _TITLES = {"late": "Late binding: least work of d", "least_queue": "Least queue 
 _MACHINES = {SMOKE: 500, PAPER: 2_000}
 _SMOKE_LENGTH = (100, 300)  # warm-up, and what is measured, in mean run times
 _SMOKE_LENGTH_1 = (500, 500)  # with one probe
-# as long as half-widths of 0.7 % take
-_LENGTH = {0.8: (100, 1_200), 0.9: (100, 2_400)}
-_LENGTH_1 = {0.7: (1_000, 2_000), 0.8: (1_000, 5_500), 0.9: (1_000, 5_000)}
-_DRAWS_1 = {0.9: 5}
 
 
 def at_load(binding: str, d: int, load: float) -> str:
@@ -78,26 +75,25 @@ def at_load(binding: str, d: int, load: float) -> str:
 
 def closed_form_runs(scale: ReproduceScale) -> tuple[SingleTaskRun, ...]:
     """Both bindings over d and the load."""
+    machines = _MACHINES[scale]
     runs = []
     for binding, probes in PROBES.items():
         for d in probes:
             for load in LOADS:
-                if scale is SMOKE:
-                    length, draws = (_SMOKE_LENGTH_1 if d == 1 else _SMOKE_LENGTH), 1
-                elif d == 1:
-                    length, draws = _LENGTH_1.get(load, (1_000, 1_000)), _DRAWS_1.get(load, 1)
-                else:
-                    length, draws = _LENGTH.get(load, (100, 600)), 1
+                label = at_load(binding, d, load)
+                if scale is PAPER:
+                    runs.append(theory_run(label, load, d, binding, machines))
+                    continue
+                warm_up, measured = _SMOKE_LENGTH_1 if d == 1 else _SMOKE_LENGTH
                 runs.append(
                     single_task_run(
-                        at_load(binding, d, load),
+                        label,
                         load,
                         d,
                         binding,
-                        machines=_MACHINES[scale],
-                        warm_up=length[0],
-                        measured=length[1],
-                        draws=draws,
+                        machines=machines,
+                        warm_up=warm_up,
+                        measured=measured,
                     )
                 )
     return tuple(runs)

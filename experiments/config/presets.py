@@ -162,7 +162,7 @@ def probing_group(scale: Scale, count: int) -> GroupConfig:
     return GroupConfig(
         name="sparrow",
         count=count,
-        protocol=ProtocolChoice(kind="probing"),
+        protocol=ProtocolChoice.model_validate({"kind": "probing"}),
         decision=scale.equal_capacity(count),
     )
 

@@ -140,7 +140,8 @@ def test_a_mix_lists_the_protocols_that_stand_alone(mix: str, says: str, tmp_pat
 
 
 def test_unknown_protocols_and_options_are_named(request: pytest.FixtureRequest) -> None:
-    with pytest.raises(AgoraError, match="unknown protocol 'lottery'; known: locking, optimistic"):
+    known = "unknown protocol 'lottery'; known: locking, offers, optimistic"
+    with pytest.raises(AgoraError, match=known):
         registry.get("lottery")
     request.getfixturevalue("example")
     with pytest.raises(AgoraError, match="protocol 'lottery' has no option 'price'"):

@@ -227,7 +227,7 @@ class OffersAgent(SchedulerAgent):
         assert plan is not None
         if round_.ticket >= 0:
             self.view.cell.withdraw(round_.ticket)  # the room leaves the view with the offers
-        used = room.in_round & np.isin(room.machine, plan.machine)
+        used = room.on_machines_of(plan.machine)
         kept = self._kept_for_gangs(round_, used)
         declined = room.in_round & ~used & ~kept & ~room.rescinded
         accepted = _NONE

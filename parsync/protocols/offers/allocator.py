@@ -339,7 +339,7 @@ class Allocator(BaseCellSide):
         if self._timeout_us is not None and not len(self._offers.offer) and len(made.offer):
             effects.append(SetTimer(now_us + self._timeout_us, ExpiryDue()))
         self._offers = self._offers.join(made)
-        for agent in np.unique(made.agent).tolist():
+        for agent in _distinct(made.agent):
             own = made.take(made.agent == agent)
             self._counts[0, agent] += len(own.offer)
             epoch = int(self._epoch[agent])
@@ -369,7 +369,7 @@ class Allocator(BaseCellSide):
     def _refuse(self, now_us: int, ended: _Outstanding, amount: Int64) -> None:
         """Filter what agents did not want of offers, int64[k, R]."""
         has_some = amount.any(axis=1) & (self._refuse_us[ended.agent] > 0)
-        for agent in np.unique(ended.agent[has_some]).tolist():
+        for agent in _distinct(ended.agent[has_some]):
             own = has_some & (ended.agent == agent)
             until_us = now_us + int(self._refuse_us[agent])
             self._allocator.refuse(agent, ended.machine[own], amount[own], until_us)
@@ -385,7 +385,7 @@ class Allocator(BaseCellSide):
         back."""
         ended = self._end(now_us, rows, how)
         effects = self._release(ended) if released else []
-        for agent in np.unique(ended.agent).tolist():
+        for agent in _distinct(ended.agent):
             offer = ended.offer[ended.agent == agent]
             effects.append(Send(agent, OffersRescinded(int(self._epoch[agent]), offer)))
         return effects
@@ -467,6 +467,12 @@ class Allocator(BaseCellSide):
         self._last_offer, self._requests, self._is_pending, self._runs = numbers
         self._rivals_use, self._rivals_changed = use.copy(), changed
         self._counts = counts.copy()
+
+
+def _distinct(agent: Int32) -> list[int]:
+    """The different agents among these, ascending."""
+    found: list[int] = np.flatnonzero(np.bincount(agent)).tolist()
+    return found
 
 
 def _check_member(member: Member, options: OffersSharedOptions) -> None:

@@ -32,6 +32,7 @@ class OfferedRoom:
         cell = environment.shared.cell
         self.view = OfferView(environment)
         self.made_us: Int64 = np.zeros(cell.machines, np.int64)
+        self._of_machine = np.zeros((cell.machines, len(cell.dimensions)), np.int64)
         self.offer: Int64 = np.zeros(0, np.int64)
         self.machine: Int32 = np.zeros(0, np.int32)
         self.amount: Int64 = np.zeros((0, len(cell.dimensions)), np.int64)
@@ -50,6 +51,7 @@ class OfferedRoom:
         self.in_round = np.concatenate([self.in_round, none])
         self.rescinded = np.concatenate([self.rescinded, none])
         self.made_us[machine] = made_us
+        np.add.at(self._of_machine, machine, amount)
         self._show(now_us, machine)
         self.view.changed = True
 
@@ -57,12 +59,25 @@ class OfferedRoom:
         """A round begins: it is about the offers on hand."""
         self.in_round[:] = True
 
+    def on_machines_of(self, machine: Int32) -> NDArray[np.bool_]:
+        """The offers of the round on some of these machines, int32[k]: bool[n]."""
+        claimed = np.zeros(len(self.made_us), np.bool_)
+        claimed[machine] = True
+        on_these: NDArray[np.bool_] = self.in_round & claimed[self.machine]
+        return on_these
+
     def rescind(self, now_us: int, offer: Int64) -> int:
         """The allocator has ended offers, int64[k]. Returns how many the agent still had. Those of
-        the round under way stay until end_round(), because its claims rest on them."""
-        ended = np.isin(self.offer, offer)
-        self.rescinded |= ended & self.in_round
+        the round under way stay until end_round(), because its claims rest on them, but show no
+        room: that may be offered again."""
+        ended = np.isin(self.offer, offer) & ~self.rescinded
+        in_round = ended & self.in_round
         self._remove(now_us, ended & ~self.in_round)
+        if in_round.any():
+            in_round = np.isin(self.offer, offer)
+            np.subtract.at(self._of_machine, self.machine[in_round], self.amount[in_round])
+            self.rescinded |= in_round
+            self._show(now_us, self.machine[in_round])
         return int(np.count_nonzero(ended))
 
     def end_round(self, now_us: int, kept: NDArray[np.bool_]) -> None:
@@ -81,6 +96,8 @@ class OfferedRoom:
         if not gone.any():
             return
         machine, stay = self.machine[gone], ~gone
+        shown = gone & ~self.rescinded
+        np.subtract.at(self._of_machine, self.machine[shown], self.amount[shown])
         self.offer, self.machine, self.amount = (
             self.offer[stay],
             self.machine[stay],
@@ -91,13 +108,10 @@ class OfferedRoom:
 
     def _show(self, now_us: int, machine: Int32) -> None:
         """Show in the view what the offers on hand hold of machines, int32[k]."""
-        machine = np.unique(machine)
-        room = np.zeros((len(machine), self.amount.shape[1]), np.int64)
-        place = np.searchsorted(machine, self.machine)
-        place[place == len(machine)] = 0
-        same = machine[place] == self.machine
-        np.add.at(room, place[same], self.amount[same])
-        self.view.show(now_us, machine, room)
+        changed = np.zeros(len(self._of_machine), np.bool_)
+        changed[machine] = True
+        rows = np.flatnonzero(changed).astype(np.int32)
+        self.view.show(now_us, rows, self._of_machine[rows])
 
 
 class OfferView(AgentView):

@@ -249,6 +249,7 @@ void own_claims_are_never_stale() {
                    synced_us.data(),
                    nullptr,
                    seqnum.data(),
+                   {},
                    {}},
                   {sent.reason.data(), allocation.data(), rival.data(), age_us.data(),
                    sent.version.data(), nullptr});

@@ -407,7 +407,6 @@ def small_frontier(scale: Scale) -> FrontierConfig:
             _patient("Greedy, one scheduler", "Greedy, one scheduler", patience_s),
             _patient("Flow", "Flow", patience_s[:2]),
             _preferred_probes(0.0, 1.0),
-            _interval(scale, scale.gap_s / 4, scale.gap_s),
         ),
     )
 

@@ -78,8 +78,8 @@ def test_the_frontiers_of_the_main_comparison_are_valid(quick: bool) -> None:
     small.frontier.check({arm.name: arm for arm in small.arms})
     arms = {Point(small, arm, 1).key() for arm in small.arms}
     shared = [Point(small, spot.arm, 1).key() in arms for spot in make_grid(small).spots]
-    # of ParSync one, as adaptive and as patient, of greedy two, of flow, Sparrow and Mesos one
-    assert sum(shared) == 7
+    # of ParSync one, as adaptive and as patient, of greedy two, of flow and Sparrow one
+    assert sum(shared) == 6
 
 
 def test_the_question_about_the_main_comparison_has_its_decision_times_and_gaps() -> None:

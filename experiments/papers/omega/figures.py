@@ -1,5 +1,5 @@
 """The figures of Omega's sections 4 and 5 (Schwarzkopf et al., EuroSys 2013): their cells and arms,
-what their claims are judged by, and how they are drawn (figures.toml). Fig. 7 needs Mesos' offers.
+what their claims are judged by, and how they are drawn (figures.toml).
 
 An attempt to schedule a job takes t_job + t_task * n, where n is how many of its tasks are not
 placed yet. Unless an experiment varies them, t_job = 0.1 s and t_task = 5 ms (section 4,
@@ -64,10 +64,12 @@ RATES_OF_MANY = (1, 2, 4, 8)
 SPLIT = (1, 3)
 # t_job of batch jobs in Fig. 13, in parts of the mean time between two batch jobs
 LOADS = (0.05, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
+_SLOW_S = 10.0  # the t_job of service jobs at which architectures are compared
 T_JOBS_OF_CONFLICTS_S = (0.1, 1.0, 10.0, 100.0)
 SLOW_TASK_S = 1.0  # t_task of service jobs, section 5.1
 
 SINGLE, MULTI, SHARED = "Monolithic, single path", "Monolithic, multi-path", "Shared state"
+TWO_LEVEL = "Two-level, Mesos"
 FINE_INCREMENTAL, FINE_GANG = "Fine, incremental", "Fine, all or nothing"
 COARSE_INCREMENTAL, COARSE_GANG = "Coarse, incremental", "Coarse, all or nothing"
 SLOW_TASKS = f"{SHARED}, t_task {SLOW_TASK_S:g} s"
@@ -95,6 +97,9 @@ _PROTOCOL = {
     "head_of_line_s": 0.0,
     "commit_mode": "incremental",
 }
+# As the paper's simulator of Mesos: everything to one scheduler at a time, no filters.
+_OFFERS = {"kind": "offers", "refuse_s": 0.0}
+_ALLOCATOR = {"granularity": "cell", "interval_s": 1.0, "allocation_s": 0.001}
 _SAMPLE_S, _HEARTBEAT_US = 10.0, 100_000
 
 
@@ -178,6 +183,23 @@ class Arms:
         """A scheduler for each class; t_job_s is that of service jobs."""
         return self._shared(at_t_job(SHARED, t_job_s), service=decision_time(t_job_s))
 
+    def two_level(self, t_job_s: float) -> FigureRun:
+        """A scheduler for each class, which places on what Mesos' allocator offers it; t_job_s is
+        that of service jobs."""
+        groups = (
+            scheduler_group(BATCH, decision_time(T_JOB_S), task_class="batch", protocol=_OFFERS),
+            scheduler_group(
+                SERVICE, decision_time(t_job_s), task_class="service", protocol=_OFFERS
+            ),
+        )
+        tree = {
+            "name": at_t_job(TWO_LEVEL, t_job_s),
+            "partitions": 1,
+            "groups": groups,
+            "protocols": {"offers": _ALLOCATOR},
+        }
+        return self._of(ArmConfig.model_validate(tree))
+
     def committing(self, commits: str, t_job_s: float) -> FigureRun:
         """The same with one of COMMITS."""
         label = at_t_job(commits, t_job_s)
@@ -231,8 +253,10 @@ class Arms:
         )
 
     def _run(self, label: str, *groups: GroupConfig) -> FigureRun:
-        arm = ArmConfig(name=label, partitions=1, groups=groups)
-        return FigureRun(label, run_config(self.cell, arm), arm, draws_series=False)
+        return self._of(ArmConfig(name=label, partitions=1, groups=groups))
+
+    def _of(self, arm: ArmConfig) -> FigureRun:
+        return FigureRun(arm.name, run_config(self.cell, arm), arm, draws_series=False)
 
 
 def run_config(cell: ServiceBatchOptions, arm: ArmConfig, **changed: Any) -> RunConfig:
@@ -273,6 +297,13 @@ def architecture_runs(scale: ReproduceScale) -> tuple[FigureRun, ...]:
     of = Arms(architectures_cell(scale))
     made = (of.single_path, of.multi_path, of.shared)
     return tuple(make(t_job_s) for make in made for t_job_s in T_JOBS_S)
+
+
+def two_level_runs(scale: ReproduceScale) -> tuple[FigureRun, ...]:
+    """Of Fig. 7: Mesos over t_job, and what it is compared with."""
+    of = Arms(architectures_cell(scale))
+    compared = (of.multi_path(T_JOBS_S[0]), of.shared(_SLOW_S))
+    return (*(of.two_level(t_job_s) for t_job_s in T_JOBS_S), *compared)
 
 
 def rate_runs(scale: ReproduceScale) -> tuple[FigureRun, ...]:
@@ -522,6 +553,34 @@ _FIG6 = CHAPTER.figure(
 )
 
 
+# Fig. 7: two-level scheduling
+
+
+def _draw_fig7(results: Results) -> Figure:
+    """Wait and busyness over t_job of service jobs."""
+    points, x_label = _over_t_job(TWO_LEVEL), _t_job_of(TWO_LEVEL)
+    panels = [
+        _class_waits("Job wait time", x_label, points, plots.durations_x),
+        _busyness("Scheduler busyness", x_label, _group_busyness(points), plots.durations_x),
+    ]
+    return plots.draw(results, panels)
+
+
+_SLOW_TWO_LEVEL = at_t_job(TWO_LEVEL, _SLOW_S)
+_FIG7 = CHAPTER.figure(
+    "fig7",
+    two_level_runs,
+    {
+        "batch_busier": ratio(BATCH_BUSY, _SLOW_TWO_LEVEL, at_t_job(MULTI, T_JOBS_S[0]), ALL_BUSY),
+        "batch_blocked": ratio(BATCH_WAIT, _SLOW_TWO_LEVEL, at_t_job(TWO_LEVEL, 0.1)),
+        "shared_state_does_not_block": ratio(
+            BATCH_WAIT, _SLOW_TWO_LEVEL, at_t_job(SHARED, _SLOW_S)
+        ),
+    },
+    _draw_fig7,
+)
+
+
 # Figs. 8 and 9: more batch jobs, and more schedulers for them
 
 
@@ -701,4 +760,4 @@ _FIG14 = CHAPTER.figure(
     _draw_fig14,
 )
 
-FIGURES = (_FIG5, _FIG6, _FIG8, _FIG9, _FIG12, _FIG13, _FIG14)
+FIGURES = (_FIG5, _FIG6, _FIG7, _FIG8, _FIG9, _FIG12, _FIG13, _FIG14)

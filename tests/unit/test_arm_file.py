@@ -192,7 +192,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "protocol": (
         group(lambda g: g["protocol"].update(kind="telepathy")),
-        "arm.groups.0.protocol: unknown protocol 'telepathy'; known: locking, optimistic",
+        "arm.groups.0.protocol: unknown protocol 'telepathy'; known: locking, offers, optimistic",
     ),
     "no kind": (group(lambda g: g.update(kind=None)), "arm.groups.0: kind: missing"),
     "gap": (

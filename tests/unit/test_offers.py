@@ -20,10 +20,13 @@ from parsync.core.event import Event
 from parsync.core.events import Started
 from parsync.protocols.offers.events import (
     AllocationDue,
+    IntervalDue,
     Offers,
     OffersAnswered,
     OffersRescinded,
+    Revive,
     Subscribe,
+    Suppress,
 )
 from parsync.runtime.assembly import Assembly
 from parsync.spec.arm import ArmConfig, GroupConfig
@@ -229,6 +232,40 @@ def test_a_killed_agents_offers_end_with_its_epoch() -> None:
     assert allocator.handle(6, late) == [], "an answer of the agent before"
     assert allocator.handle(7, Subscribe(0, 1, False)) == [], "it has begun already"
     assert len(set(made[0].offer.tolist()) | set(again[0].offer.tolist())) == 4
+
+
+def offered(effects: list[Effect]) -> list[int]:
+    """The machines that are offered."""
+    return sorted(
+        machine
+        for effect in effects
+        if isinstance(effect, Send) and isinstance(effect.event, Offers)
+        for machine in effect.event.machine.tolist()
+    )
+
+
+def test_what_was_declined_comes_back_after_its_time_or_when_offers_are_revived() -> None:
+    """By hand: of two machines one is declined, at 1 s for 5 s."""
+    arm = offers_arm(offers_group(refuse_s=5.0), lock=False)
+    allocator = WatchedRun(arm, jobs(1, machines=2)).cell_side[CELL_SIDE]
+    none, amount = np.zeros(0, np.int64), np.zeros((0, 1), np.int64)
+
+    def decline(now_us: int, effects: list[Effect]) -> None:
+        (sent,) = (one.event for one in effects if isinstance(one, Send))
+        one = OffersAnswered(0, 0, none, amount, sent.offer)
+        assert offered(allocator.handle(now_us, one)) == []
+
+    allocator.handle(0, Started(0))
+    allocator.handle(0, Subscribe(0, 0, False))
+    decline(SECOND, allocator.handle(0, AllocationDue()))
+    seen = {at: allocator.handle(at * SECOND, IntervalDue()) for at in range(2, 8)}
+    assert [at for at, effects in seen.items() if offered(effects)] == [7]
+    assert offered(seen[7]) == [0, 1]
+    decline(7 * SECOND, seen[7])
+    allocator.handle(7 * SECOND, Suppress(0, 0))
+    assert offered(allocator.handle(20 * SECOND, IntervalDue())) == []
+    allocator.handle(21 * SECOND, Revive(0, 0))
+    assert offered(allocator.handle(21 * SECOND, AllocationDue())) == [0, 1]
 
 
 def test_the_allocator_comes_back_from_a_checkpoint() -> None:

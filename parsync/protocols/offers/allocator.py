@@ -299,6 +299,8 @@ class Allocator(BaseCellSide):
     def _allocate(self, now_us: int) -> list[Effect]:
         """Run: over the candidates of all triggers so far."""
         self._is_pending = False
+        if len(self._asked.offer):  # what is free is known once the master has answered
+            return self._trigger(now_us, np.zeros(0, np.int32))
         self._runs += 1
         candidates = np.flatnonzero(self._candidates & self.cell.up).astype(np.int32)
         self._candidates[:] = False
@@ -318,7 +320,6 @@ class Allocator(BaseCellSide):
             offer = self._last_offer + 1 + np.arange(n, dtype=np.int64)
             self._last_offer += n
             return self._make(now_us, _Outstanding(offer, agent, machine, amount, made_us))
-        assert not len(self._asked.offer), "the master answers at the instant of the request"
         self._asked = _Outstanding(np.zeros(n, np.int64), agent, machine, amount, made_us)
         self._requests += 1
         request = HoldRequest(self._address, self._requests, agent, machine, amount)

@@ -118,7 +118,7 @@ class Checked {
       const int32_t machine = claims.machine[i], set = world_.preference[t];
       const int8_t reason = claims.reason[i];
       ++by_reason[static_cast<size_t>(reason)];
-      if (reason == 1 || reason == 2 || reason == 4) conflicted.push_back(task);
+      if (reason == 1 || reason == 2 || reason == 4 || reason == 7) conflicted.push_back(task);
       if (reason != 0) {
         expected_["rejections"].push_back(
             {task, 3, round, machine, reason, claims.rival[i], claims.age_us[i], cell_us, at_us});
@@ -141,7 +141,12 @@ class Checked {
                                 committed.decision_us,
                                 committed.ranking,
                                 static_cast<int64_t>(claims.task.size())};
-    commit.insert(commit.end(), by_reason.begin(), by_reason.end());
+    // the table has no column for room that was held: it counts as full
+    constexpr size_t kFull = 2, kHeld = 7;
+    std::vector<int64_t> columns(by_reason.begin(), by_reason.end());
+    columns[kFull] += columns[kHeld];
+    columns.erase(columns.begin() + kHeld);
+    commit.insert(commit.end(), columns.begin(), columns.end());
     expected_["commits"].push_back(commit);
     if (of_round && !conflicted.empty()) wasted_us_ += decision_us;
     expect_attempts(committed.start_us, committed.decision_us, of_round ? about : claims.task,

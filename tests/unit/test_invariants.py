@@ -108,7 +108,7 @@ COMMIT_LIES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("wrong version", {}, {"version": lambda of: of - 1}),
     ("wrong rival", {}, {"rival": {2: 8}}),
     ("wrong rival", {}, {"rival": {0: 1}}),
-    ("stale without the check", {}, {"reason": {2: 1}}),
+    ("rejected as stale, its machine has not changed", {}, {"reason": {2: 1}}),
     ("a machine that is up", {}, {"reason": {2: 3}}),
     ("for a victim, and there is none", {}, {"reason": {2: 4}}),
     ("without gangs", {}, {"reason": {2: 5}}),

@@ -1,5 +1,5 @@
 """The figures of Omega's sections 4 and 5 (Schwarzkopf et al., EuroSys 2013): their cells and arms,
-what their claims are judged by, and how they are drawn (figures.toml). Fig. 7 needs Mesos' offers.
+what their claims are judged by, and how they are drawn (figures.toml). Fig. 7 is not made.
 
 An attempt to schedule a job takes t_job + t_task * n, where n is how many of its tasks are not
 placed yet. Unless an experiment varies them, t_job = 0.1 s and t_task = 5 ms (section 4,

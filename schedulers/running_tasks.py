@@ -72,7 +72,7 @@ class RunningTasks:
 
 
 class FirstSeen:
-    """Since when a scheduler has seen each allocation run: its progress, as far as is known."""
+    """Record when a scheduler first saw each allocation run, which is all it knows of progress."""
 
     def __init__(self) -> None:
         # of the last round, ascending

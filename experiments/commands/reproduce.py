@@ -60,7 +60,7 @@ def reproduce_command(
     They take about five minutes and need a quiet machine, so they are made only if they are named.
 
     The figure google of sparrow needs part 0 of the Google trace of 2011 below $AGORA_TRACES, in
-    google2011/task_events/. It is left out where that is not there.
+    google2011/task_events/. Without this file it is left out.
 
     Every run is kept as soon as it is done. After Ctrl-C or a crash, the same command continues.
 

@@ -31,7 +31,7 @@ def run_command(
             "random placement ranks partitions: optimistic (not at all), quality_first, "
             "latency_first, adaptive, freshest_preferred or prompt. PROTOCOL is how they get "
             "places on the cell; default: the optimistic protocol. A protocol that runs no kinds "
-            'of scheduler stands alone: "probing=4,random=4". Default without --mix: several arms '
+            'of scheduler has no colon: "probing=4,random=4". Default without --mix: several arms '
             "to compare.",
         ),
     ] = None,

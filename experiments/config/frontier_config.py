@@ -69,7 +69,7 @@ class Architecture(Strict):
         if unknown:
             raise ValueError(f"groups: arm '{arm.name}' has no group {min(unknown)!r}")
         if self.groups and _is_of_arm(self.knob):
-            raise ValueError(f"groups: no effect, because {self.knob} is one for the whole arm")
+            raise ValueError(f"groups: no effect, because {self.knob} is one of the whole arm")
         chosen = [self.groups is None or group.name in self.groups for group in arm.groups]
         return changed_arm(arm, self.knob, value, chosen)
 

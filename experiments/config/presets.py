@@ -168,8 +168,8 @@ def probing_group(scale: Scale, count: int) -> GroupConfig:
 
 
 def mesos_arm(scale: Scale, count: int) -> ArmConfig:
-    """`count` schedulers that are offered room by Mesos' allocator. Its intervals are scaled with
-    the length of tasks: a look per synchronisation gap, and filters of five of them as in Mesos."""
+    """`count` schedulers that are offered room by Mesos' allocator. Its times are scaled with the
+    length of tasks: it runs once per synchronisation gap, and filters last five gaps."""
     protocol = {"kind": "offers", "refuse_s": 5 * scale.gap_s}
     group = GroupConfig(
         name="mesos",
@@ -460,7 +460,7 @@ def _preferred_probes(*values: float) -> Architecture:
 
 
 def _interval(scale: Scale, *values_s: float) -> Architecture:
-    """Mesos over the time between two looks of its allocator."""
+    """Mesos over the time between two runs of its allocator."""
     return Architecture(
         name="Mesos, interval",
         arm=_mesos(scale),

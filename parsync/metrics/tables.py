@@ -74,7 +74,7 @@ WAITING: Mapping[int, str] = {
     Waiting.WAITS_FOR_PREFERRED: "it waited for a preferred machine when it was offered",
     Waiting.SLOTS_TOO_DEAR: "every place was too dear, with its slot's price, when it was offered",
     Waiting.HELD_BACK: "its job had enough tasks running or had to finish an earlier part first, or"
-    " it backed off",
+    " the task backed off after a failed attempt",
 }
 
 Tables = Mapping[str, TableSchema]

@@ -1,5 +1,5 @@
-"""Mean responses of many queues that tasks join after looking at a few of them: what probing comes
-to where messages take no time.
+"""Mean responses where each task joins one of a few randomly chosen queues: the model of probing if
+messages take no time.
 
 A machine is a server with one slot and a queue, first come first served. Tasks arrive as a Poisson
 process of rate `load` per machine, their run times are exponential with mean 1, each looks at d

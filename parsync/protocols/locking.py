@@ -75,9 +75,9 @@ class LockingOptions(Strict):
     round_tasks: int | None = Field(
         None,
         ge=1,
-        description="at most how many tasks a round is about, but for a gang, which is never"
-        " divided; 1: locks are taken for each task; not for kinds that plan the whole queue;"
-        " unset: a whole batch, or what hold_s leaves of it",
+        description="the largest number of tasks in a round; a gang is never divided; 1: locks are"
+        " taken for each task; not for kinds that plan the whole queue; unset: a whole batch, or"
+        " the part of it that hold_s allows",
     )
     head_of_line_s: HeadOfLineSeconds = Field(
         DEFAULT_S,

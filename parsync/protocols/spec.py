@@ -117,11 +117,12 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEnvironment(Environment):
-    """What queues at the machines are given besides: they are part of the worker pool, which knows
-    the true run times.
+    """The environment of queues at the machines: they are part of the worker pool, which knows the
+    true run times.
 
     Args:
-        workload: That of the run. Whoever shows agents of its run times is an oracle, and says so.
+        workload: That of the run. A protocol whose agents learn its run times is an oracle, and has
+            to say so.
     """
 
     workload: Workload

@@ -37,7 +37,7 @@ class KubernetesOptions(BaseModel):
         False,
         description="tasks that find no room, and those whose claims are rejected, wait in"
         " Kubernetes' scheduling queue: each backs off after a failed attempt, and one without room"
-        " is tried again only after the view has shown more",
+        " is tried again only after the view has shown more room",
     )
     pod_initial_backoff_s: float = Field(
         1.0,
@@ -60,21 +60,21 @@ class KubernetesOptions(BaseModel):
     )
     priority_preemption: bool = Field(
         False,
-        description="a task that finds no room is nominated to a machine where ending tasks of"
-        " lower priority, of whatever scheduler, makes some; needs scheduling_queue; the arm has to"
-        ' allow it: evictions = "lower_priority"',
+        description="a task that finds no room is nominated to a machine where it has room once"
+        " tasks of lower priority, of any scheduler, have ended; needs scheduling_queue; the arm"
+        ' has to allow it: evictions = "lower_priority"',
     )
     min_candidate_nodes_percentage: int = Field(
         10,
         ge=0,
         le=100,
-        description="how many percent of the machines where tasks may be ended are compared",
+        description="the percentage of the machines where ending tasks makes room that is compared",
     )
     min_candidate_nodes_absolute: int = Field(
         100,
         ge=1,
         le=1 << 31,
-        description="how many of these machines are compared at least",
+        description="the smallest number of these machines that is compared",
     )
 
     @model_validator(mode="after")

@@ -11,14 +11,14 @@ rejected, has failed an attempt and waits:
               |             claim rejected ----------------------------------------^   |
               +------------------------ its back-off is over ---------------------------+
 
-An *event* is that the view shows more room on some machine than at the end of the last plan, or a
-machine that has come up. The back-off counts from the failed attempt. It doubles with each.
+There is an *event* when the view shows more room on some machine than at the end of the last plan,
+or a machine that has come up. The back-off counts from the failed attempt, and doubles with each.
 
-With priority preemption a task that finds no room looks for a machine where ending tasks of lower
-priority makes some. It is *nominated* to that machine, and backs off. Meanwhile tasks of equal or
-lower priority see its room there as taken. At its next attempt it takes the machine, and the tasks
-that it still has to end there end with the same transaction. If it does not fit there any more, it
-is tried like any other task.
+With priority preemption the scheduler looks, for a task that finds no room, for a machine where it
+fits once tasks of lower priority have ended. The task is *nominated* to that machine, and backs
+off. Meanwhile tasks of equal or lower priority see its room there as taken. At its next attempt it
+claims the machine, and those tasks whose room it still needs end with the same transaction. If it
+does not fit there any more, it is tried like any other task.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class QueueingScheduler(ScoringScheduler):
     then those that have waited longer since their last attempt. Gangs are tried together, at the
     priority of their most important task, and do not preempt.
 
-    What a successor of a lost scheduler does not know: how often tasks have failed, and which are
+    The successor of a lost scheduler does not know how often tasks have failed, and which are
     nominated. All tasks that wait are new to it, as to a Kubernetes scheduler that starts again.
     (Kubernetes reads nominations from the pods.)
 

@@ -85,7 +85,7 @@ class OffersFigures(Figures):
         "Offers accepted",
         Unit.COUNT,
         Better.NEITHER,
-        "Offers that a scheduler claimed room of.",
+        "Offers on which a scheduler claimed room.",
     )
     offers_declined: Count = quantity(
         "Offers declined",
@@ -123,7 +123,7 @@ class OffersFigures(Figures):
         Unit.DURATION,
         Better.LOWER,
         "How long offers kept room, in time of the whole cell (first resource): half of the cell "
-        "for two seconds is one second. Nobody runs on it meanwhile.",
+        "for two seconds is one second. The room is idle meanwhile.",
     )
     offer_wait_us: Number | None = quantity(
         "Wait for an offer",
@@ -154,7 +154,7 @@ class OffersFigures(Figures):
         "Allocation runs",
         Unit.COUNT,
         Better.NEITHER,
-        "How often the allocator looked at machines.",
+        "How often the allocator ran.",
     )
 
 

@@ -4,8 +4,8 @@ One decision round: the queue's tasks are planned on the offers on hand, while t
 the decision time the claims are committed, which accepts the offers that they rest on, and the
 other offers are declined. Tasks without a place wait for the next offers.
 
-A round is about the whole queue, as a Mesos framework looks at all that it has when offers come
-(and as in Omega's simulator of Mesos), and takes the sum of the decision times of its jobs.
+A round is about the whole queue, because a framework of Mesos considers all its tasks when offers
+come (as in Omega's simulator of Mesos). It takes the sum of the decision times of its jobs.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class OffersAgent(SchedulerAgent):
 
     def _decide_with_delay(self, delay: DelayScheduling, round_: Round, now_us: int) -> None:
         """Plan the tasks that some offer is near enough for, and leave those waiting that the
-        scheduler puts elsewhere, with their gangs. Their room is for nobody in this round."""
+        scheduler puts elsewhere, with their gangs. Their room is not used in this round."""
         offered = round_.offered.task
         allowed = delay.allowed(now_us, offered)
         tries = delay.has_some(offered, allowed, self._room.machine)

@@ -1,11 +1,11 @@
-"""The allocator of the protocol of offers, beside the master: when it offers what to whom.
+"""The allocator of the protocol of offers, a participant beside the master.
 
-What is offered is decided in native code (parsync/protocols/native/offer_allocator.hpp). Here are
-the triggers, the life of offers, and what they hold.
+What is offered is decided in native code (parsync/protocols/native/offer_allocator.hpp). This
+module has the triggers of its runs, and keeps the offers from when they are made to their end.
 
-An offer is made when the cell holds its room, or at once where offers are only announced. It ends
-once: accepted, declined, rescinded or expired. Then its room is free again, but for what claims
-took.
+An offer is made once the cell holds its room, or at once where offers do not hold room. It ends
+exactly once: accepted, declined, rescinded or expired. Then its room is free again, except what
+claims took.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class Allocator(BaseCellSide):
 
     Triggers of an allocation run are, as in Mesos: a timer, for all machines; an agent that
     subscribes or revives, for all; a machine that comes up, for this one. Room that is freed or
-    declined waits for one of these, unless an option says otherwise. At most one run is pending,
-    which all triggers join.
+    declined waits for one of these, unless an option says otherwise. At most one run is pending;
+    further triggers add their machines to it.
     """
 
     def __init__(self, environment: Environment, cell: Cell) -> None:
@@ -250,7 +250,7 @@ class Allocator(BaseCellSide):
         return self._trigger(now_us, accepted.machine) if self._freed_triggers else []
 
     def finish(self, now_us: int) -> list[Record]:
-        """Hand out the measurements that it still holds."""
+        """Return the measurements that were not handed out yet."""
         self._record(now_us)
         return self._records.flush()
 
@@ -376,7 +376,7 @@ class Allocator(BaseCellSide):
             self._allocator.refuse(agent, ended.machine[own], amount[own], until_us)
 
     def _release(self, ended: _Outstanding) -> list[Effect]:
-        """Give back what offers held."""
+        """Release the room that ended offers held."""
         if not self._locks or not len(ended.offer):
             return []
         return [Send(MASTER, HoldsReleased(ended.offer))]

@@ -39,33 +39,33 @@ class OffersOptions(Strict):
         ge=0,
         le=LONGEST_S,
         description="for how many seconds a scheduler is not offered again what it declined, or"
-        " left of an offer, but at least for the allocator's interval; 0: no filter",
+        " left of an offer; at least the allocator's interval; 0: no filter",
     )
     suppress: bool = Field(
         True,
-        description="a scheduler without waiting tasks wants no offers until the next task comes,"
-        " and is then offered at once what it had declined; off: it declines them",
+        description="a scheduler without waiting tasks gets no offers until its next task comes;"
+        " then its filters end; off: it gets offers and declines them",
     )
     gangs: Literal["wait", "hoard"] = Field(
         "wait",
-        description="what becomes of offers that are too small for a waiting gang: wait: they are"
-        " declined, and the gang waits for offers that hold all of it; hoard: they are kept until"
-        " there are enough, so that two schedulers may wait for each other for ever",
+        description="what a scheduler does with offers that are too small for a waiting gang: wait:"
+        " it declines them, and the gang waits for offers that hold all of it; hoard: it keeps them"
+        " until they do, so that two schedulers may deadlock",
     )
     node_wait_s: float = Field(
         0.0,
         ge=0,
         le=LONGEST_S,
         description="delay scheduling: for how many seconds a job declines machines that its tasks"
-        " do not prefer, from when it first had to, or from its last task on a preferred machine;"
-        " 0: it takes any (not for kinds that keep waiting tasks themselves)",
+        " do not prefer, counted from its first decline, or from its last task on a preferred"
+        " machine; 0: it takes any (not for kinds that keep waiting tasks themselves)",
     )
     rack_wait_s: float = Field(
         0.0,
         ge=0,
         le=LONGEST_S,
-        description="for how many seconds after node_wait_s a job takes the racks of its preferred"
-        " machines, and no others",
+        description="for how many seconds after node_wait_s a job takes only machines in the racks"
+        " of its preferred machines",
     )
 
 
@@ -108,14 +108,14 @@ class OffersSharedOptions(Strict):
         INTERVAL_S,
         ge=1e-6,
         le=LONGEST_S,
-        description="seconds from one look of the allocator at all machines to the next",
+        description="seconds from one run of the allocator over all machines to the next",
     )
     allocation_s: float = Field(
         0.0,
         ge=0,
         le=LONGEST_S,
-        description="seconds that the allocator takes to make offers; what asks for offers"
-        " meanwhile joins them (Omega's simulator of Mesos: 0.001)",
+        description="seconds that a run of the allocator takes; requests for offers that come"
+        " meanwhile are part of the same run (Omega's simulator of Mesos: 0.001)",
     )
     granularity: Literal["machine", "cell", "machines", "task"] = Field(
         "machine",
@@ -128,8 +128,8 @@ class OffersSharedOptions(Strict):
     )
     freed_room_triggers: bool = Field(
         False,
-        description="room that is freed or declined is offered at once; off: with the next look at"
-        " its machine, as in Mesos",
+        description="room that is freed or declined is offered at once; off: in the next run"
+        " over its machine, as in Mesos",
     )
     lock: bool = Field(
         True,
@@ -149,13 +149,14 @@ class OffersSharedOptions(Strict):
     )
     rivals: Literal["subtract", "role"] = Field(
         "subtract",
-        description="what schedulers of other protocols use: subtract: it is not part of the total"
-        " that shares are of; role: the total is the cell, and the role `rivals` has that use",
+        description="how the use of schedulers of other protocols counts: subtract: it is"
+        " subtracted from the total of which shares are computed; role: it is the use of the role"
+        " `rivals`",
     )
     roles: dict[RolePath, RoleOptions] = Field(
         default_factory=dict,
-        description="by name, the `weight` of a role (default 1), and of one that is below no other"
-        " its `guarantee` (0) and `limit` (1), shares of the cell in each resource",
+        description="by name, the `weight` of a role (default 1), and for roles of the first level"
+        " `guarantee` (default 0) and `limit` (default 1), shares of the cell in each resource",
     )
 
     @model_validator(mode="after")

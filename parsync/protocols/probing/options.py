@@ -25,8 +25,8 @@ class ProbingOptions(Strict):
         "late",
         description="when a task gets its machine: late: when one of the probed machines has room;"
         " random: at once, a random one; least_queue: that of the probed ones where the fewest"
-        " tasks run and wait; least_work: that where tasks that run and wait will take the least"
-        " time, an oracle, as no scheduler knows run times",
+        " tasks run and wait; least_work: that with the least remaining run time of these tasks (an"
+        " oracle: no scheduler knows run times)",
     )
     sampling: Literal["batch", "per_task"] = Field(
         "batch",

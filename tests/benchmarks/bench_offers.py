@@ -3,7 +3,7 @@ that of Google's 2011 trace; peer: the allocator in plain Python that the tests 
 
 Half of each machine is used on average. Every framework has refused every third machine, so that
 filters are looked at. In each round the run's offers are declined again. Task-sized grants: each
-framework wants 2,500 tasks. The peer stands beside whole agents only: it adds up the cell for each
+framework wants 2,500 tasks. The peer stands beside whole machines only: it adds up the cell for each
 offer under a guarantee, and tries each machine for each task.
 """
 
@@ -21,11 +21,11 @@ CAPACITY = (16_000, 65_536)  # millicores and MiB
 REFUSED, FAR_US = (1 << 20, 1 << 20), 1 << 50
 ROUNDS, WARM_UP = 50, 5
 GROUP = "offers: one run, 12,500 machines, 8 frameworks, "
-PEER_KIND = "whole agents"
+PEER_KIND = "whole machines"
 KINDS: dict[str, dict[str, Any]] = {
-    "whole agents": {},
-    "whole agents, random order": {"random": True},
-    "whole agents, a guarantee": {"roles": [Role("r0", guarantee=(16_000_000, 0))]},
+    "whole machines": {},
+    "whole machines, random order": {"random": True},
+    "whole machines, a guarantee": {"roles": [Role("r0", guarantee=(16_000_000, 0))]},
     "whole cell": {"machines_per_turn": MACHINES},
     "task-sized grants": {"task_sized": True},
 }

@@ -529,15 +529,17 @@ class FlowGraph:
         task = as_int64(self._policy, self._policy.stale_tasks(), "stale_tasks")
         if len(task) == 0:
             return
+        row = table.rows(task)
         known = len(self._joined_before)
-        never = (task < 0) | (task >= known)
-        never[~never] = ~self._joined_before[task[~never]]
+        # Those that join in this round, as what runs already does, are asked about then.
+        never = row == NO_ROW
+        ended = never & (task >= 0) & (task < known)
+        never[ended] = ~self._joined_before[task[ended]]
         if never.any():
             raise PolicyError(
                 f"{self._policy.name}: stale_tasks: task {int(task[never][0])} was never in the "
                 f"graph"
             )
-        row = table.rows(task)
         row = np.unique(row[row != NO_ROW])
         row = row[table.node_state[row] != TaskNodeState.NONE]  # others have ended, or may not move
         if len(row) == 0:

@@ -93,6 +93,7 @@ def build_as_published(options: FlowOptions, environment: SchedulerEnvironment) 
 def build(options: FlowOptions, environment: SchedulerEnvironment) -> FlowScheduler:
     """A flow scheduler with the policy that its options name."""
     policy = policies.get(options.policy).build(options, environment)
+    policy.kind = options.policy
     return FlowScheduler(policy, options, environment)
 
 

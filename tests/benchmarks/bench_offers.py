@@ -3,8 +3,8 @@ that of Google's 2011 trace; peer: the allocator in plain Python that the tests 
 
 Half of each machine is used on average. Every framework has refused every third machine, so that
 filters are looked at. In each round the run's offers are declined again. Task-sized grants: each
-framework wants 2,500 tasks. The peer stands beside whole machines only: it adds up the cell for each
-offer under a guarantee, and tries each machine for each task.
+framework wants 2,500 tasks. The peer stands beside whole machines only: it adds up the cell for
+each offer under a guarantee, and tries each machine for each task.
 """
 
 from __future__ import annotations

@@ -14,10 +14,11 @@ from schedulers.flow.kinds import build
 from schedulers.flow.options import FlowOptions, options_with_policy
 from schedulers.flow.policies.network_aware import HYSTERESIS, MULTI_ARCS
 from schedulers.flow.solver_graph import TaskNodeState
+from schedulers.interface import ChangeKind, TaskChanges
 from shared_state.random import Stream
 from shared_state.tasks import CellSpec, TaskBatch
 from tests.fixtures.examples import examples
-from tests.flow_world import FlowWorld, environment, tasks_of
+from tests.flow_world import FLOW, FlowWorld, environment, tasks_of
 
 MACHINES = 3
 SECOND_US = 1_000_000
@@ -184,3 +185,21 @@ def test_hundreds_of_sizes_share_a_few_aggregators() -> None:
     assert counted[:2].tolist() == [7_777, 5_001]
     assert np.all(counted >= sizes) and np.all(counted * 4 <= np.array(sizes) * 5)
     assert counted.max() == 10_000  # so that the largest link has room for each
+
+
+def test_tasks_that_ran_before_the_first_round_are_taken_over() -> None:
+    """The policy observes them, and calls them stale, before they join the graph."""
+    world = world_of([40, 20, 0], slots=4, preemption=True)
+    request = np.array([[1, 15], [1, 5]], np.int64)
+    task, machine = np.array([0, 1]), np.array([0, 1], np.int32)
+    owner = np.full(2, FLOW, np.int32)
+    allocation = world.cell.load(task, machine, request, owner)
+    tasks = tasks_of(task, request=request)
+    changes = TaskChanges(ChangeKind.ADOPTED, 0, task, machine, allocation, tasks)
+    world.scheduler.observe(changes)
+    world.sync()
+    world.offer(tasks_of(np.array([2]), request=np.array([[1, 10]], np.int64)))
+    plan = world.plan()
+    assert plan.machine.tolist() == [1] and not len(plan.evict)
+    running = world.scheduler.table.node_state == TaskNodeState.RUNNING
+    assert sorted(world.scheduler.table.machine[running].tolist()) == [0, 1]

@@ -94,8 +94,8 @@ def test_prices_of_places_need_no_nodes(max_task_arcs: int, scope: str) -> None:
 @pytest.mark.parametrize(
     ("twice", "cost", "says"),
     [
-        (True, 0, r"Quincy.*: one_arc_elsewhere: 2 arcs lead to machine 0"),
-        (False, 3, r"Quincy.*: one_arc_elsewhere: the arc to machine 0 costs \d+; expected 0"),
+        (True, 0, r"quincy.*: one_arc_elsewhere: 2 arcs lead to machine 0"),
+        (False, 3, r"quincy.*: one_arc_elsewhere: the arc to machine 0 costs \d+; expected 0"),
     ],
 )
 def test_a_policy_that_breaks_its_word_on_arcs_elsewhere_is_refused(
@@ -282,7 +282,7 @@ def test_costs_that_leave_the_range_are_refused(scope: str, preemption: bool) ->
     prices = FixedPrices([[0]] * 4, [1] * 4)
     given = {"price_scope": scope, "preemption": preemption}
     with pytest.raises(
-        AgoraError, match=r'price_mode = "tie": .* Quincy takes costs up to \d+, got'
+        AgoraError, match=r'price_mode = "tie": .* quincy takes costs up to \d+, got'
     ):
         priced_quincy(slot_cell(4, 1, 2), prices, catalog_of(sets), **given)
     priced_quincy(slot_cell(4, 1, 2), prices, catalog_of(sets), **given, **PAID)
@@ -301,7 +301,7 @@ def test_costs_that_overflow_into_the_range_are_refused(cost: int) -> None:
     with (
         patch.object(Quincy, "unscheduled_cost", far_out),
         pytest.raises(
-            PolicyError, match=r"Quincy, its costs x 64 .*: the arc from task 0 to where"
+            PolicyError, match=r"quincy, its costs x 64 .*: the arc from task 0 to where"
         ),
     ):
         world.plan()
@@ -322,7 +322,7 @@ def test_narrow_costs_are_scaled_as_wide_ones() -> None:
 def test_paid_prices_beyond_the_range_are_refused() -> None:
     world, _ = world_with(slot_cell(1, 1, 1), [[MAX_COST + 1]], **PAID)
     world.offer(tasks_of(np.arange(1), preference=1))
-    with pytest.raises(PolicyError, match="Quincy: an arc into a machine costs"):
+    with pytest.raises(PolicyError, match="quincy: an arc into a machine costs"):
         world.plan()
 
 

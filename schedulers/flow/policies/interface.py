@@ -167,6 +167,7 @@ class Policy(ABC):
             scheduling: Zaharia et al., EuroSys 2010).
         patience_price: What each quantum of such waiting adds, so that of two tasks the one that
             has waited longer is placed.
+        kind: What the option `policy` calls it; "" if it was made in another way.
     """
 
     observes_running = False
@@ -175,11 +176,12 @@ class Policy(ABC):
     patience_price = TimePrice(0, 1_000_000)
     wait_price = TimePrice(1, 1_000_000)
     progress_price = TimePrice(1, 1_000_000)
+    kind = ""
 
     @property
     def name(self) -> str:
-        """The name for messages."""
-        return type(self).__name__
+        """The name for messages: what the option `policy` calls it, or else its class."""
+        return self.kind or type(self).__name__
 
     def overrides(self, method: str) -> bool:
         """Whether the policy has a method of its own in place of Policy's. The graph calls only
@@ -230,7 +232,8 @@ class Policy(ABC):
     def stale_tasks(self) -> Int64:
         """The ids of tasks in the graph (int64[k]), waiting or running, whose arcs are no longer
         what task_arcs(), unscheduled_cost() and running_arc_cost() said of them. They are asked
-        anew. Tasks that were in the graph and are not any more are passed over."""
+        anew. Tasks that join in this round, and those that were in the graph and are not any more,
+        are passed over."""
         return NONE
 
     def waiting_group(self, tasks: TaskBatch) -> Int64:

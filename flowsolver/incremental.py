@@ -151,10 +151,11 @@ class IncrementalSolver:
 
         Repeated resolves reach an end, however small their budgets. After eight BUDGETs in a row,
         each further resolve continues at least until it has found one path or cycle to send flow
-        along. Cost scaling, relaxation, simplex and races may lose at a budget all that they had
-        begun: shortest paths then complete the solve from the state reached, and the algorithm
-        itself is used again after the next OPTIMAL. `winner` then names shortest paths.
-        Rounds `from_scratch` keep nothing, so they need a budget that suffices.
+        along. Cost scaling, races, and the default algorithm once it has fallen back on another
+        one may lose at a budget all that they had begun: shortest paths then complete the solve
+        from the state reached, and the algorithm itself is used again after the next OPTIMAL.
+        `winner` then names shortest paths. Rounds `from_scratch` keep nothing, so they need a
+        budget that suffices.
 
         Args:
             max_operations: budget of counted operations, deterministic; None: unlimited.

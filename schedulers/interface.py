@@ -173,6 +173,8 @@ class PendingReason(IntEnum):
     # Not tried: its job has enough tasks running, or has to finish an earlier part, or it backs off
     # after a failed attempt.
     HELD_BACK = 5
+    # The solver stopped early, at the limit of its work, before the task's flow was routed.
+    NOT_ROUTED = 6
 
 
 _INT32 = np.dtype(np.int32)

@@ -60,6 +60,7 @@ class Waiting(IntEnum):
     WAITS_FOR_PREFERRED = 8
     SLOTS_TOO_DEAR = 9
     HELD_BACK = 10
+    NOT_ROUTED = 11
 
 
 WAITING: Mapping[int, str] = {
@@ -75,6 +76,7 @@ WAITING: Mapping[int, str] = {
     Waiting.SLOTS_TOO_DEAR: "every place was too dear, with its slot's price, when it was offered",
     Waiting.HELD_BACK: "its job had enough tasks running or had to finish an earlier part first, or"
     " the task backed off after a failed attempt",
+    Waiting.NOT_ROUTED: "the solver stopped early (max_operations), before it had a place for it",
 }
 
 Tables = Mapping[str, TableSchema]

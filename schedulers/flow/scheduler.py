@@ -547,6 +547,8 @@ class FlowScheduler:
         reason[fit] = PendingReason.PRICED_OUT
         if self._prices_are_paid:
             reason[fit & self._waits_for_prices(row, now_us)] = PendingReason.SLOTS_TOO_DEAR
+        if self.graph.reached is not None:
+            reason[fit & (self.graph.reached[row] == UNROUTED)] = PendingReason.NOT_ROUTED
         patient = self.table.patience_ends_us[row] > 0
         reason[patient] = PendingReason.WAITS_FOR_PREFERRED
         return tasks.task[left_over], reason

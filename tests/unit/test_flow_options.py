@@ -14,7 +14,7 @@ from schedulers.conformance import check_conformance
 from schedulers.decision_clock import PS_PER_OPERATION
 from schedulers.flow.options import FlowOptions
 from schedulers.flow.solver_work import SolverWork
-from schedulers.interface import Capability, Plan
+from schedulers.interface import Capability, PendingReason, Plan
 from shared_state.errors import AgoraError
 from shared_state.tasks import PreferenceCatalog
 from tests.flow_world import (
@@ -220,6 +220,18 @@ def test_a_round_that_ends_early_places_what_has_a_way(algorithm: str, preemptio
         if budget == 1 << 40:
             assert one["unrouted"] == 0
     assert (partly > 0) is (algorithm == "cost_scaling") or algorithm in PLACES_WHEN_STOPPED
+
+
+@pytest.mark.parametrize("algorithm", ["successive_shortest_path", "relaxation"])
+def test_tasks_whose_flow_was_not_routed_are_pending_for_that(algorithm: str) -> None:
+    """Though there is room for all."""
+    spec = slot_cell(MACHINES, 2, 10)
+    scheduler = quincy(spec, preferences(20), algorithm=algorithm, max_operations=1)
+    world = FlowWorld(spec, scheduler)
+    world.offer(tasks_of(np.arange(20)))
+    plan = world.plan()
+    assert plan.stats["unrouted"] > 0 and len(plan.pending) > 0
+    assert set(plan.pending_reason.tolist()) == {PendingReason.NOT_ROUTED}
 
 
 @pytest.mark.parametrize(

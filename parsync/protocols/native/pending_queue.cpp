@@ -639,6 +639,7 @@ void SchedulerQueue::see_waiting(int64_t, const SeeWaiting& see) {
       {PendingReason::WaitsForPreferred, Waiting::WaitsForPreferred},
       {PendingReason::SlotsTooDear, Waiting::SlotsTooDear},
       {PendingReason::HeldBack, Waiting::HeldBack},
+      {PendingReason::NotRouted, Waiting::NotRouted},
   };
   for (const auto& [reason, why] : kWhy) {
     std::vector<int64_t> task;

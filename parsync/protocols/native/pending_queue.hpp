@@ -69,6 +69,7 @@ enum class PendingReason : int8_t {
   WaitsForPreferred,
   SlotsTooDear,
   HeldBack,
+  NotRouted,
 };
 
 // Why a task still waits, as parsync.metrics.tables.Waiting.
@@ -84,6 +85,7 @@ enum class Waiting : int8_t {
   WaitsForPreferred,
   SlotsTooDear,
   HeldBack,
+  NotRouted,
 };
 
 // Called with tasks that wait for one reason, behind one task, or kNobody.

@@ -8,7 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ from parsync.core.events import (
 )
 from parsync.core.queued_tasks import DelegatedTasks, QueuedTasks
 from parsync.metrics.record import AgentLog, Record
-from parsync.metrics.tables import NOT_KNOWN
+from parsync.metrics.tables import NOT_KNOWN, SCHEMAS, Tables
 from parsync.protocols import _native
 from parsync.protocols.spec import AgentEnvironment, Environment
 from schedulers.interface import ChangeKind, ContractBroken
@@ -97,7 +98,10 @@ class MeasuredAgent(ABC):
         queued: Tasks that were submitted to it, or have to run again, and are neither committed nor
             given up.
         log: Its measurements.
+        own_tables: Those of its protocol that `log.records` has besides (ProtocolSpec.tables).
     """
+
+    own_tables: ClassVar[Tables] = MappingProxyType({})
 
     def __init__(self, environment: AgentEnvironment) -> None:
         shared = environment.shared
@@ -106,7 +110,8 @@ class MeasuredAgent(ABC):
         self.epoch = 0
         self.cell_side = shared.cell_side
         self.queued = 0
-        self.log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
+        tables = {**SCHEMAS, **self.own_tables}
+        self.log = AgentLog(self.index, shared.cell, shared.table, shared.catalog, tables)
         self._shared, self._clock = shared, environment.clock
         self._sorting_out = SortingOut(environment, self.log)
 

@@ -19,8 +19,6 @@ from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.events import DecisionDone, SyncReply
 from parsync.metrics.kinds.offers import OFFER_WAITS, TABLES
-from parsync.metrics.record import AgentLog
-from parsync.metrics.tables import SCHEMAS
 from parsync.protocols.offers.delay import DelayScheduling
 from parsync.protocols.offers.events import (
     Offers,
@@ -50,6 +48,8 @@ _FOR_EVER = 1 << 40
 class OffersAgent(SchedulerAgent):
     """Drives one scheduler: an Agent (parsync.core.participant)."""
 
+    own_tables = TABLES
+
     def __init__(self, environment: AgentEnvironment) -> None:
         shared, member = environment.shared, environment.member
         options = member.options
@@ -63,9 +63,6 @@ class OffersAgent(SchedulerAgent):
         self._room = OfferedRoom(environment)
         unit = ClaimUnit.CLAIM if gangs is None else ClaimUnit.GANG
         super().__init__(environment, self._room.view, queue, unit=unit)
-        self.log = AgentLog(
-            self.index, shared.cell, shared.table, shared.catalog, {**SCHEMAS, **TABLES}
-        )
         self.activity = Activity.IDLE
         self._locks = shared.options.lock
         self._says_wants = shared.options.granularity == "task"

@@ -163,7 +163,7 @@ def test_its_graph_is_drawn_in_the_example_and_in_a_run(tmp_path: Path, policy: 
         (
             "cost=load.free,",
             "cost=load.free << 50,",
-            r"round 1: FullestFirst: the arc from A0 to machine \d+ costs \d+; expected [^()]+$",
+            r"round 1: of_mine: the arc from A0 to machine \d+ costs \d+; expected [^()]+$",
         ),
         ("options.waiting)", "options.waiting, 7)", r"TypeError: .* \(FILE, line 46\)"),
     ],

@@ -47,6 +47,8 @@ BESIDE: dict[str, dict[str, Any]] = {
     "patience_by_price": {**PAID, "patience_s": 0.5},
     "target_utilization": {"policy": "global_cap"},
     "times_requested": {"policy": "relative_job_size"},
+    "migration": {"preemption": True},
+    "kubernetes: priority_preemption": {"scheduling_queue": True},
 }
 # Values that some option takes; those that an option refuses are left out.
 VALUES: tuple[Any, ...] = (
@@ -55,14 +57,16 @@ VALUES: tuple[Any, ...] = (
     *("block", "requeue", "mean_score", "sequence_number", "incremental", "all_or_nothing", "job"),
     *("latency_first", "adaptive", "tie", "paid", "elsewhere", "max_parallelism", "global_cap"),
     *("state_aligned", "membership", "potentials", "relaxation", "load_spreading", "quincy"),
-    *("spread", "random", "least_queue", "per_task"),
+    *("spread", "random", "least_queue", "per_task", "hoard"),
 )
 # Options of all kinds that can have prices, which this one refuses.
 REFUSED = {
     f"weighted_sampling: {name}" for name in (*PriceOptions.model_fields, "patience_by_price")
 }
-# What virtual time refuses.
-REFUSED.add("firmament: deterministic")
+# What virtual time refuses, and algorithms that do not race.
+REFUSED |= {
+    f"{kind}: deterministic" for kind in ("firmament", "quincy", "flow", "flow_load_spreading")
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -101,10 +105,9 @@ def key(config: RunConfig) -> str:
     return Point(config, config.arms[0], 3).key()
 
 
-def variants(model: type[BaseModel], options: dict[str, Any], name: str) -> list[dict[str, Any]]:
+def variants(model: type[BaseModel], base: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """The options with other values of one of them, of which the model takes each."""
     found = []
-    base = {**options, **BESIDE.get(name, {})}
     for value in VALUES:
         try:
             before = getattr(model.model_validate(base), name)
@@ -130,16 +133,16 @@ def every_arm() -> dict[str, tuple[RunConfig, RunConfig]]:
         model = protocols.get(kind).options
         required = {name: OPTIMISTIC[name] for name in OPTIMISTIC if name in model.model_fields}
         for name in model.model_fields:
-            for varied in variants(model, required, name):
-                base = {**required, **BESIDE.get(name, {})}
+            base = {**required, **BESIDE.get(name, {})}
+            for varied in variants(model, base, name):
                 two = [_with_protocol(kind, one) for one in (base, varied)]
                 if two[0] is not None and two[1] is not None:
                     pairs[f"{kind}.{name}"] = two[0], two[1]
                     break
     for kind in schedulers.kinds():
         for name, model in options_of(kind).items():
-            for varied in variants(model, {}, name):
-                base = BESIDE.get(name, {})
+            base = BESIDE.get(f"{kind}: {name}", BESIDE.get(name, {}))
+            for varied in variants(model, base, name):
                 preempts = kind == "preempting" or name == "priority_preemption"
                 evictions = {"evictions": "lower_priority"} if preempts else {}
                 decision = {"clock": "counted"} if kind == "firmament" else MODELLED

@@ -32,9 +32,7 @@ class Settings:
 
     capacity: list[Amount]
     roles: list[Role] = field(default_factory=list)
-    needs: list[int] | None = None
     smallest: Amount | None = None
-    is_shared: tuple[bool, ...] | None = None
     random: bool = False
     task_sized: bool = False
     machines_per_turn: int = 1
@@ -61,9 +59,7 @@ class Settings:
             limit=table(
                 [[-1 if of is None else of for of in role.limit or none] for role in self.roles]
             ),
-            needs=np.array(self.needs or [0] * len(self.capacity), np.int64),
             smallest=np.array(self.smallest or [0] * self.width, np.int64),
-            is_shared=np.array(self.is_shared or [True] * self.width),
             random=self.random,
             task_sized=self.task_sized,
             machines_per_turn=self.machines_per_turn,
@@ -75,7 +71,6 @@ class Settings:
 class Framework:
     name: str
     role: Path
-    capabilities: int
     offered: list[int]
     allocated: list[int]
     active: bool = True
@@ -105,16 +100,15 @@ class Oracle:
         self.width = settings.width
         self.roles = {path_of(role.path): role for role in settings.roles}
         self.smallest = settings.smallest or (0,) * self.width
-        self.is_shared = settings.is_shared or (True,) * self.width
         self.frameworks: dict[int, Framework] = {}
         self.rivals: Amount = (0,) * self.width
         self.up = [True] * len(settings.capacity)
         self.runs = 0
         self.sum_total()
 
-    def add_framework(self, framework: int, name: str, role: str, capabilities: int) -> None:
+    def add_framework(self, framework: int, name: str, role: str) -> None:
         self.frameworks[framework] = Framework(
-            name, path_of(role), capabilities, [0] * self.width, [0] * self.width
+            name, path_of(role), [0] * self.width, [0] * self.width
         )
 
     def activate(self, framework: int) -> None:
@@ -193,9 +187,7 @@ class Oracle:
 
     def dominant(self, charged: Callable[[int], int]) -> Fraction:
         shares = [
-            Fraction(charged(r), self.total[r])
-            for r in range(self.width)
-            if self.is_shared[r] and self.total[r] > 0
+            Fraction(charged(r), self.total[r]) for r in range(self.width) if self.total[r] > 0
         ]
         return max(shares, default=Fraction(0))
 
@@ -280,9 +272,6 @@ class Oracle:
         return max(0, left - sum(self.unmet(role, r) for role in self.roles.values()))
 
     def allowed(self, stage: int, of: Framework, machine: int) -> list[int] | None:
-        needs = self.settings.needs
-        if needs and needs[machine] & ~of.capabilities:
-            return None
         role = self.roles.get(of.role[:1])
         any_guarantee = any(any(role.guarantee or ()) for role in self.roles.values())
         amount = []

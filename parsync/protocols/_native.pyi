@@ -354,10 +354,8 @@ class OfferAllocator:
         weight_permille: int64[roles], at least 1.
         guarantee: int64[roles, R], 0 for none. Only roles of the first level have quotas.
         limit: int64[roles, R], -1 for none.
-        needs: int64[M], the capabilities that a machine asks for, as bits.
         smallest: int64[R]. An offer has at least so much of one of the resources whose entry is
             not 0; if all are 0, it has more than nothing. Task-sized grants ignore it.
-        is_shared: bool[R], whether the resource counts for shares.
         random: roles and frameworks are shuffled by weight, instead of ordered by share.
         task_sized: an offer is made of the tasks that frameworks want, one at a time.
         machines_per_turn: so many machines go to one framework before shares are compared again:
@@ -375,15 +373,13 @@ class OfferAllocator:
         weight_permille: Int64,
         guarantee: Int64,
         limit: Int64,
-        needs: Int64,
         smallest: Int64,
-        is_shared: NDArray[np.bool_],
         random: bool,
         task_sized: bool,
         machines_per_turn: int,
         rivals_role: str | None,
     ) -> None: ...
-    def add_framework(self, framework: int, name: str, role: str, capabilities: int) -> None:
+    def add_framework(self, framework: int, name: str, role: str) -> None:
         """Add an active framework under a number of the caller's, such as its agent's address."""
 
     def activate(self, framework: int) -> None: ...

@@ -43,7 +43,7 @@ def task_of(framework: int) -> Amount:
 
 def add_frameworks(allocator: Any) -> None:
     for number in range(FRAMEWORKS):
-        allocator.add_framework(number, f"f{number}", f"r{number % 4}", 0)
+        allocator.add_framework(number, f"f{number}", f"r{number % 4}")
 
 
 @pytest.mark.parametrize("kind", KINDS)

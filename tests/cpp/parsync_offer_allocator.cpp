@@ -32,7 +32,7 @@ void test_shares_are_compared_exactly() {
 }
 
 void test_a_share_of_nothing_does_not_count() {
-  RoleTree tree({true, true}, false);
+  RoleTree tree(2, false);
   const int32_t poor = tree.add_leaf(tree.role("a"), "poor", 0);
   const int32_t rich = tree.add_leaf(tree.role("a"), "rich", 1);
   tree.set_total(std::vector<int64_t>{10, 0});
@@ -57,10 +57,8 @@ OfferAllocator::Settings settings_of(Draws& draw, size_t machines) {
   auto [capacity, values] = SharedTable<int64_t>::make(machines, 2);
   for (size_t i = 0; i < 2 * machines; ++i) values[i] = static_cast<int64_t>(draw(20));
   settings.capacity = std::move(capacity);
-  for (size_t m = 0; m < machines; ++m) settings.needs.push_back(draw(5) == 0);
   settings.roles.push_back({"a", 2000, {8, 0}, {20, OfferAllocator::kNoLimit}});
   settings.smallest = {static_cast<int64_t>(draw(3)), 0};
-  settings.is_shared = {true, true};
   settings.random = draw(2);
   settings.task_sized = draw(2);
   settings.machines_per_turn = draw(2) ? 1 : machines;
@@ -81,7 +79,7 @@ void test_no_run_offers_twice() {
     OfferAllocator allocator(settings);
     for (int32_t f = 0; f < 4; ++f)
       allocator.add_framework(3 * f, std::string(1, static_cast<char>('k' + f)),
-                              draw(2) ? "a" : "c", static_cast<int64_t>(draw(2)));
+                              draw(2) ? "a" : "c");
     std::vector<int64_t> free(settings.capacity.data(),
                               settings.capacity.data() + machines * width);
     std::vector<Offer> open;

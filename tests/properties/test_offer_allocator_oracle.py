@@ -44,17 +44,13 @@ def settings(draw: st.DrawFn) -> Settings:
             )
         if draw(st.booleans()):
             roles.append(role)
-    machines = len(capacity)
-    needs = st.lists(st.sampled_from([0, 0, 1, 2]), min_size=machines, max_size=machines)
     return Settings(
         capacity=capacity,
         roles=roles,
-        needs=draw(st.one_of(st.none(), needs)),
         smallest=draw(st.one_of(st.none(), st.tuples(*[st.integers(0, 4)] * width))),
-        is_shared=draw(st.tuples(*[st.sampled_from([True, True, False])] * width)),
         random=draw(st.booleans()),
         task_sized=draw(st.booleans()),
-        machines_per_turn=draw(st.sampled_from([1, 1, 2, 3, machines])),
+        machines_per_turn=draw(st.sampled_from([1, 1, 2, 3, len(capacity)])),
         rivals_role=draw(st.sampled_from([None, None, "a", "a/y", "rivals"])),
         seed=draw(st.integers(0, 3)),
     )
@@ -67,10 +63,7 @@ class History:
         self.settings, self.draw, self.now_us = drawn, draw, 0
         self.native, self.oracle = drawn.native(), Oracle(drawn)
         self.numbers = draw.sample(range(9), draw.randint(1, 5))
-        self.descriptions = [
-            (number, f"f{number}", draw.choice(ROLES), draw.choice([0, 1, 3]))
-            for number in self.numbers
-        ]
+        self.descriptions = [(number, f"f{number}", draw.choice(ROLES)) for number in self.numbers]
         self.add_frameworks()
         for description in self.descriptions:
             self.oracle.add_framework(*description)
@@ -236,7 +229,7 @@ def test_task_sized_grants_are_progressive_filling(
     roles = [Role(f"r{i}", 1000 * weight) for i, (_, _, weight) in enumerate(demand)]
     allocator = Settings([capacity], roles, task_sized=True).native()
     for i, (task, tasks, _) in enumerate(demand):
-        allocator.add_framework(i, f"f{i}", f"r{i}", 0)
+        allocator.add_framework(i, f"f{i}", f"r{i}")
         allocator.want(i, np.array(task, np.int64), tasks)
     framework, machine, amount = allocator.allocate(0, int32(0), rows(capacity))
     assert set(machine.tolist()) <= {0}

@@ -31,7 +31,7 @@ class Cell:
         self.allocator: OfferAllocator = settings.native()
         self.free = rows(*settings.capacity)
         for number, role in enumerate(roles):
-            self.allocator.add_framework(number, f"f{number}", role, 0)
+            self.allocator.add_framework(number, f"f{number}", role)
 
     def run(self, now_s: float = 0, *candidates: int) -> Offers:
         chosen = int32(*(candidates or range(len(self.free))))
@@ -158,14 +158,6 @@ def test_an_offer_ends_once() -> None:
         cell.tasks_end(0, 0, (1, 0))
 
 
-def test_resources_that_are_left_out_of_shares() -> None:
-    settings = Settings([(10, 10)] * 2, is_shared=(True, False))
-    cell = Cell(settings, "a", "b")
-    cell.allocator.on_allocated(int32(0, 1), rows((0, 9), (2, 0)))
-    cell.free[:] = (1, 1)
-    assert [framework for framework, _, _ in cell.run()] == [0, 0]
-
-
 # Rivals.
 
 
@@ -237,16 +229,6 @@ def test_a_framework_that_comes_back_starts_anew() -> None:
     assert cell.run(1) == []
     cell.allocator.activate(0)
     assert cell.run(2) == [(0, 0, (1, 1))]
-
-
-def test_machines_ask_for_capabilities() -> None:
-    cell = Cell(Settings([(1, 1)] * 4, needs=[1, 0, 3, 0]))
-    for number, capabilities in enumerate((0, 1)):
-        cell.allocator.add_framework(number, f"f{number}", "a", capabilities)
-    by_machine = {machine: framework for framework, machine, _ in cell.run()}
-    assert by_machine[0] == 1
-    assert 2 not in by_machine
-    assert set(by_machine) == {0, 1, 3}
 
 
 def test_only_candidates_are_offered() -> None:
@@ -461,7 +443,7 @@ def test_nobody_who_asks_starves(machines_per_turn: int, random: bool) -> None:
         ({"roles": [Role("a", limit=(1, 1))] * 2}, "role a: has two quotas"),
         ({"machines_per_turn": 0}, "machines_per_turn: expected 1 or more"),
         ({"smallest": (-1, 0)}, "smallest: expected 0 or more"),
-        ({"needs": [0, 0]}, r"needs: expected an array int64\[1\]"),
+        ({"smallest": (1,)}, r"smallest: expected an array int64\[2\]"),
         ({"capacity": [(2**62, 0), (2**62, 0)]}, "capacity: the sum exceeds 64 bits"),
     ],
 )
@@ -475,9 +457,9 @@ def test_calls_that_are_refused() -> None:
     with pytest.raises(ValueError, match="framework 7: there is none"):
         allocator.revive(7)
     with pytest.raises(ValueError, match="framework 0: added twice"):
-        allocator.add_framework(0, "other", "a", 0)
+        allocator.add_framework(0, "other", "a")
     with pytest.raises(ValueError, match='framework "f0": its role has one of that name'):
-        allocator.add_framework(1, "f0", "a", 0)
+        allocator.add_framework(1, "f0", "a")
     with pytest.raises(ValueError, match="machine 1: there is none"):
         allocator.refuse(0, int32(1), rows((1, 1)), 5)
     with pytest.raises(ValueError, match=r"free: expected an array int64\[1, 2\]"):
@@ -492,6 +474,6 @@ def test_a_refused_framework_leaves_no_trace() -> None:
     cell = Cell(Settings([(1, 1)]), "a")
     for number in (1, 2):
         with pytest.raises(ValueError, match="its role has one of that name"):
-            cell.allocator.add_framework(number, "f0", "a", 0)
+            cell.allocator.add_framework(number, "f0", "a")
     assert cell.run() == [(0, 0, (1, 1))]
     assert cell.allocator.shares()[0].tolist() == [0]

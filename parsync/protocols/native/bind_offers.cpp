@@ -31,9 +31,8 @@ std::vector<int64_t> table_of(nb::handle array, const char* field, size_t rows, 
 
 OfferAllocator make_allocator(uint64_t seed, std::string name, nb::handle capacity,
                               const std::vector<std::string>& role, nb::handle weight_permille,
-                              nb::handle guarantee, nb::handle limit, nb::handle needs,
-                              nb::handle smallest, nb::handle is_shared, bool random,
-                              bool task_sized, int64_t machines_per_turn,
+                              nb::handle guarantee, nb::handle limit, nb::handle smallest,
+                              bool random, bool task_sized, int64_t machines_per_turn,
                               std::optional<std::string> rivals_role) {
   OfferAllocator::Settings settings;
   settings.seed = seed;
@@ -49,10 +48,7 @@ OfferAllocator make_allocator(uint64_t seed, std::string name, nb::handle capaci
     };
     settings.roles.push_back({role[i], weights[i], row(guarantees), row(limits)});
   }
-  settings.needs = values_of(needs, "needs", settings.capacity.rows());
   settings.smallest = values_of(smallest, "smallest", width);
-  const Column<const bool> shared(is_shared, "is_shared", width);
-  settings.is_shared.assign(shared.span().begin(), shared.span().end());
   settings.random = random;
   settings.task_sized = task_sized;
   if (machines_per_turn < 1) throw nb::value_error("machines_per_turn: expected 1 or more");
@@ -127,11 +123,10 @@ void bind_offers(nb::module_& module) {
   nb::class_<Allocator>(module, "OfferAllocator", "See offer_allocator.hpp.")
       .def(nb::new_(&make_allocator), nb::kw_only(), nb::arg("seed"), nb::arg("name"),
            nb::arg("capacity"), nb::arg("role"), nb::arg("weight_permille"), nb::arg("guarantee"),
-           nb::arg("limit"), nb::arg("needs"), nb::arg("smallest"), nb::arg("is_shared"),
-           nb::arg("random"), nb::arg("task_sized"), nb::arg("machines_per_turn"),
-           nb::arg("rivals_role").none())
+           nb::arg("limit"), nb::arg("smallest"), nb::arg("random"), nb::arg("task_sized"),
+           nb::arg("machines_per_turn"), nb::arg("rivals_role").none())
       .def("add_framework", &Allocator::add_framework, nb::arg("framework"), nb::arg("name"),
-           nb::arg("role"), nb::arg("capabilities"))
+           nb::arg("role"))
       .def("activate", &Allocator::activate, nb::arg("framework"))
       .def("deactivate", &Allocator::deactivate, nb::arg("framework"))
       .def("suppress", &Allocator::suppress, nb::arg("framework"))

@@ -35,7 +35,7 @@ void check_not_negative(std::span<const int64_t> amount, const char* field) {
 OfferAllocator::OfferAllocator(Settings settings)
     : settings_(std::move(settings)),
       width_(settings_.capacity.width()),
-      tree_(settings_.is_shared, settings_.random),
+      tree_(width_, settings_.random),
       quotas_(1),
       up_(settings_.capacity.rows(), true),
       rivals_(width_),
@@ -43,10 +43,8 @@ OfferAllocator::OfferAllocator(Settings settings)
       required_(width_),
       allowed_(width_),
       latest_(up_.size(), kNone) {
-  check_length(settings_.is_shared.size(), width_, "is_shared");
   check_length(settings_.smallest.size(), width_, "smallest");
   check_not_negative(settings_.smallest, "smallest");
-  check_length(settings_.needs.size(), up_.size(), "needs");
   if (settings_.machines_per_turn < 1)
     throw std::invalid_argument("machines_per_turn: expected 1 or more");
   std::vector<int64_t> total(width_);
@@ -100,7 +98,7 @@ OfferAllocator::Framework& OfferAllocator::at(int32_t framework) {
 }
 
 void OfferAllocator::add_framework(int32_t framework, const std::string& name,
-                                   const std::string& role, int64_t capabilities) {
+                                   const std::string& role) {
   if (framework < 0) throw std::invalid_argument("framework: expected 0 or more");
   const auto number = static_cast<size_t>(framework);
   if (number < row_of_.size() && row_of_[number] >= 0)
@@ -112,7 +110,6 @@ void OfferAllocator::add_framework(int32_t framework, const std::string& name,
   const int32_t top = tree_.top(made.leaf);
   for (size_t q = 1; q < quotas_.size(); ++q)
     if (quotas_[q].role == top) made.quota = q;
-  made.capabilities = capabilities;
   made.wanted.resize(width_);
   made.offered.resize(width_);
   made.allocated.resize(width_);
@@ -430,7 +427,6 @@ void OfferAllocator::grant_tasks(Stage stage, int64_t now_us, std::span<const in
 
 // Whether the framework may have something of what is left on the machine. Sets allowed_ to that.
 bool OfferAllocator::allow(Stage stage, const Framework& framework, size_t machine) {
-  if (settings_.needs[machine] & ~framework.capabilities) return false;
   const Quota& quota = quotas_[framework.quota];
   const int64_t* const left = left_.data() + machine * width_;
   bool meets_guarantee = false;

@@ -5,9 +5,9 @@
 //
 // One run, over candidate machines:
 //   1. guarantees: shuffled machines; for each, roles below their guarantee get up to it
-//   2. fair shares: shuffled anew; for each, the first framework in order that is active, neither
-//      suppressed nor filtered, and capable gets all that is left, within the limit of its role,
-//      except the headroom: what guarantees that are not met may still need
+//   2. fair shares: shuffled anew; for each, the first framework in order that is active and
+//      neither suppressed nor filtered gets all that is left, within the limit of its role, except
+//      the headroom: what guarantees that are not met may still need
 //
 // What is offered is charged to the framework's share at once, before the next machine.
 //
@@ -42,10 +42,8 @@ class OfferAllocator {
     uint64_t seed = 0;
     std::string name;               // of the random streams
     SharedTable<int64_t> capacity;  // [machines, R], what claims may fill each machine to
-    std::vector<int64_t> needs;     // by machine: the capabilities that it asks for, as bits
     std::vector<Role> roles;        // others have weight 1 and no quota
     std::vector<int64_t> smallest;  // by resource; an offer has so much of one of them. 0: ignored
-    std::vector<bool> is_shared;    // by resource, whether it counts for shares
     bool random = false;            // roles and frameworks are shuffled by weight
     bool task_sized = false;        // grants of one wanted task; else all that is left
     size_t machines_per_turn = 1;   // that one framework gets before shares are looked at again
@@ -78,8 +76,7 @@ class OfferAllocator {
 
   // Frameworks. Numbers are chosen by the caller; std::invalid_argument for one that there is not.
   // A framework is active when it is added.
-  void add_framework(int32_t framework, const std::string& name, const std::string& role,
-                     int64_t capabilities);
+  void add_framework(int32_t framework, const std::string& name, const std::string& role);
   void activate(int32_t framework);
   // Ends its filters, its suppression and what it wanted. Its charges stay until they end.
   void deactivate(int32_t framework);
@@ -132,7 +129,6 @@ class OfferAllocator {
     int32_t number = 0;
     int32_t leaf = 0;
     size_t quota = 0;  // its row in quotas_
-    int64_t capabilities = 0;
     bool active = true, suppressed = false;
     int64_t wanted_tasks = 0;
     std::vector<int64_t> wanted;              // [R], of one task

@@ -31,9 +31,8 @@ bool is_smaller_share(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int
   return Product(a, e, f) < Product(d, b, c);
 }
 
-RoleTree::RoleTree(std::vector<bool> is_shared, bool random)
-    : is_shared_(std::move(is_shared)), random_(random), total_(is_shared_.size()) {
-  nodes_.emplace_back().charged.resize(total_.size());
+RoleTree::RoleTree(size_t width, bool random) : random_(random), total_(width) {
+  nodes_.emplace_back().charged.resize(width);
 }
 
 int32_t RoleTree::child(int32_t parent, std::string_view name) const {
@@ -148,7 +147,7 @@ void RoleTree::compute_share(Node& node) const {
   node.share = 0;
   node.share_of = 1;
   for (size_t r = 0; r < total_.size(); ++r) {
-    if (!is_shared_[r] || total_[r] <= 0) continue;
+    if (total_[r] <= 0) continue;
     if (is_smaller_share(node.share, node.share_of, 1, node.charged[r], total_[r], 1)) {
       node.share = node.charged[r];
       node.share_of = total_[r];

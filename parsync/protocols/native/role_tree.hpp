@@ -34,8 +34,8 @@ class RoleTree {
   static constexpr int32_t kNone = -1;
   static constexpr int64_t kWeightOne = 1000;  // weights are in thousandths
 
-  // is_shared: by resource, whether it counts for shares. random: siblings are shuffled by weight.
-  RoleTree(std::vector<bool> is_shared, bool random);
+  // width: how many resources. random: siblings are shuffled by weight.
+  RoleTree(size_t width, bool random);
 
   // The role of a path such as "service/web", made if there is none. Throws std::invalid_argument
   // for an empty part of the path, and for a part that is ".".
@@ -123,7 +123,6 @@ class RoleTree {
     return goes_on;
   }
 
-  const std::vector<bool> is_shared_;
   const bool random_;
   std::vector<Node> nodes_;  // the root is the first
   std::vector<int64_t> total_;

@@ -125,7 +125,7 @@ class Allocator(BaseCellSide):
             refuse_us = round(member.options.refuse_s * 1e6)
             for agent in range(member.first_agent, member.first_agent + member.count):
                 name = f"{member.name}-{agent - member.first_agent}"
-                self._allocator.add_framework(agent, name, member.options.role, 0)
+                self._allocator.add_framework(agent, name, member.options.role)
                 self._allocator.deactivate(agent)
                 self._is_own[agent] = True
                 self._refuse_us[agent] = max(refuse_us, self._interval_us) if refuse_us else 0
@@ -513,10 +513,8 @@ def _make_allocator(environment: Environment, limit: Int64) -> _native.OfferAllo
         weight_permille=weight,
         guarantee=guarantee,
         limit=most,
-        needs=np.zeros(machines, np.int64),
         # Mesos: 0.01 cpus or 32 MB. Units differ here, so a thousandth of the largest machine
         smallest=np.maximum(1, limit.max(axis=0) // 1000),
-        is_shared=np.ones(resources, np.bool_),
         random=options.sorter == "random",
         task_sized=options.granularity == "task",
         machines_per_turn=1 if turn is None else turn,

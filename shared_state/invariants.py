@@ -11,6 +11,7 @@ groups that stand or fall together.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -216,13 +217,7 @@ class CellAudit:
     def held(self, holds: Holds, now_us: int) -> None:
         """Cell.hold and its answer, in one."""
         self._begin(f"{len(holds)} holds", now_us)
-        for hold, holder, machine, amount in zip(
-            holds.hold.tolist(),
-            holds.holder.tolist(),
-            holds.machine.tolist(),
-            holds.amount,
-            strict=True,
-        ):
+        for hold, holder, machine, amount in _rows_of(holds):
             free = self._limit[machine] - self._used[machine] - self._held[machine]
             may = bool(self._up[machine]) and bool(fits(amount[None], free[None])[0])
             if (hold >= 0) != may:
@@ -237,24 +232,19 @@ class CellAudit:
             self._holds_begun = hold + 1
             self._holds[hold] = holder, machine, amount.copy()
             self._held[machine] += amount
-        machine = holds.machine[holds.hold >= 0]
-        self._require_room(machine, holds.amount[holds.hold >= 0], "a hold")
-        self._move_versions(machine)
+        begun = holds.hold >= 0
+        touched = holds.machine[begun]
+        self._require_room(touched, holds.amount[begun], "a hold")
+        self._move_versions(touched)
 
     def holds_ended(self, ended: Holds, now_us: int) -> None:
         """The answer of Cell.end_holds."""
         self._begin(f"end of {len(ended)} holds", now_us)
-        for hold, holder, machine, amount in zip(
-            ended.hold.tolist(),
-            ended.holder.tolist(),
-            ended.machine.tolist(),
-            ended.amount.tolist(),
-            strict=True,
-        ):
+        for hold, holder, machine, amount in _rows_of(ended):
             if hold not in self._holds:
                 self._fail(f"hold {hold} ended and had ended before, or never was")
             of = self._end_hold(hold)
-            if (of[0], of[1], of[2].tolist()) != (holder, machine, amount):
+            if of[:2] != (holder, machine) or not np.array_equal(of[2], amount):
                 self._fail(f"hold {hold} ended with another holder, machine or amount")
         self._move_versions(ended.machine)
 
@@ -633,3 +623,9 @@ class CellAudit:
 
     def _fail(self, message: str) -> NoReturn:
         raise InvariantViolation(f"{self._event}: {message}")
+
+
+def _rows_of(holds: Holds) -> Iterator[tuple[int, int, int, Int64]]:
+    """The id, holder, machine and amount, int64[R], of each."""
+    ids = holds.hold.tolist(), holds.holder.tolist(), holds.machine.tolist()
+    return zip(*ids, holds.amount, strict=True)

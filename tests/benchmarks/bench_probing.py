@@ -38,7 +38,12 @@ from experiments.config.presets import greedy_group, paper_scale
 from experiments.papers.sparrow.figures import JUDGED, MEAN, half_width
 from experiments.papers.sparrow.google import LONG, PERCENTILES, SHORT, percentiles_s
 from experiments.papers.sparrow.runs import jobs_workload, probing_arm, probing_group, run
-from experiments.papers.sparrow.settings import PROTOCOLS, simulation_run, theory_run
+from experiments.papers.sparrow.settings import (
+    PROTOCOLS,
+    simulation_run,
+    single_task_run,
+    theory_length,
+)
 from experiments.workloads.synthetic import generate
 from parsync.model.queueing import least_work, shortest_queue
 from parsync.runtime.virtual.run import run_virtual
@@ -57,7 +62,8 @@ def closed_forms(machines: int, only: str) -> None:
             case = f"load {load} {binding} d {d}"
             if only not in case:
                 continue
-            found = theory_run("", load, d, binding, machines).measure(1, None)
+            run = single_task_run("", load, d, binding, machines, theory_length(load, d))
+            found = run.measure(1, None)
             mean, half, expected = MEAN(found), half_width(found), form(load, d)
             print(
                 f"{case}: {mean:.4f} +- {half * mean:.4f} ({100 * half:.2f} %), closed form "

@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 
-from experiments.commands import replay
 from parsync.runtime.live.plan import CELL
 from tests.fixtures.killed_actors import (
     cell_and_tasks,
-    events_of,
+    check_all_placed_once,
     killed_three_times,
     make_run,
     to_the_end,
 )
 from tests.fixtures.live_runs import offers_arm
-from tests.fixtures.run_oracle import truth
 
 BOTH = ("schedulers-0", "schedulers-1")
 
@@ -39,12 +37,7 @@ def test_what_a_killed_scheduler_was_offered_is_free_again(
     arm, workload = offers_arm(beside, **options), cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, arm, workload)
     outcome = killed_three_times(ray, BOTH, in_step)
-    count = {name: int(counts.sum()) for name, counts in outcome.metrics.count.items()}
-    assert not outcome.partial
-    assert count["committed"] == len(workload.arrival_rows)
-    told = truth(tmp_path / "log", events_of(arm))
-    assert len(told.commit_us) == len(workload.arrival_rows)
-    assert replay.replay(tmp_path / "log").divergence is None
+    check_all_placed_once(outcome, arm, workload, tmp_path)
 
 
 @pytest.mark.parametrize("lock", [True, False])
@@ -58,8 +51,4 @@ def test_a_killed_cell_knows_its_offers_again(
         ray.kill(CELL)
         ray.restart(CELL)
     outcome = to_the_end(ray)
-    count = {name: int(counts.sum()) for name, counts in outcome.metrics.count.items()}
-    assert not outcome.partial and count["committed"] == len(workload.arrival_rows)
-    told = truth(tmp_path / "log", events_of(arm))
-    assert len(told.commit_us) == len(workload.arrival_rows)
-    assert replay.replay(tmp_path / "log").divergence is None
+    check_all_placed_once(outcome, arm, workload, tmp_path)

@@ -74,7 +74,7 @@ def test_a_figure_has_all_that_its_claims_and_its_drawing_need(
 @pytest.mark.parametrize(
     "run",
     [
-        single_task_run("a", 0.5, 2, "late", machines=20, warm_up=2, measured=10, draws=2),
+        single_task_run("a", 0.5, 2, "late", machines=20, length=(2, 10, 2)),
         simulation_run("a", CENTRAL, 0.8, part=100, draws=2),
         simulation_run("a", LATE, 0.8, part=100, draws=2, equally_long=True),
         sweep_run("a", 1.5, 0.8, 100, 200),

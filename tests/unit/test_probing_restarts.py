@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.commands import replay
 from parsync.core.addresses import WORKERS
 from parsync.core.effects import Send, SetTimer
 from parsync.core.event import Event
@@ -34,9 +33,13 @@ from parsync.protocols.probing.events import (
 )
 from schedulers.interface import ChangeKind
 from shared_state.transaction import CommitResult, Reason
-from tests.fixtures.killed_actors import cell_and_tasks, events_of, killed_three_times, make_run
+from tests.fixtures.killed_actors import (
+    cell_and_tasks,
+    check_all_placed_once,
+    killed_three_times,
+    make_run,
+)
 from tests.fixtures.live_runs import probing_arm
-from tests.fixtures.run_oracle import truth
 
 BOTH = ("schedulers-0", "schedulers-1")
 
@@ -54,12 +57,7 @@ def test_what_a_killed_scheduler_had_reserved_is_placed_once(
     arm, workload = probing_arm(beside, **options), cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, arm, workload)
     outcome = killed_three_times(ray, BOTH, in_step)
-    count = {name: int(counts.sum()) for name, counts in outcome.metrics.count.items()}
-    assert not outcome.partial
-    assert count["committed"] == len(workload.arrival_rows)
-    told = truth(tmp_path / "log", events_of(arm))
-    assert len(told.commit_us) == len(workload.arrival_rows)
-    assert replay.replay(tmp_path / "log").divergence is None
+    check_all_placed_once(outcome, arm, workload, tmp_path)
 
 
 # One machine of two slots, by hand.

@@ -38,7 +38,7 @@ from experiments.papers.sparrow.settings import (
     simulation_run,
     single_task_run,
     sweep_run,
-    theory_run,
+    theory_length,
 )
 from experiments.papers.statistics import (
     Reader,
@@ -64,8 +64,7 @@ FORMS = {"late": least_work, "least_queue": shortest_queue}
 PROBES = {"late": (1, 2, 3, 4), "least_queue": (2, 3, 4)}
 _TITLES = {"late": "Late binding: least work of d", "least_queue": "Least queue of d"}
 _MACHINES = {SMOKE: 500, PAPER: 2_000}
-_SMOKE_LENGTH = (100, 300)  # warm-up, and what is measured, in mean run times
-_SMOKE_LENGTH_1 = (500, 500)  # with one probe
+_SMOKE_LENGTH, _SMOKE_LENGTH_OF_ONE_PROBE = (100, 300, 1), (500, 500, 1)
 
 
 def at_load(binding: str, d: int, load: float) -> str:
@@ -80,22 +79,11 @@ def closed_form_runs(scale: ReproduceScale) -> tuple[SingleTaskRun, ...]:
     for binding, probes in PROBES.items():
         for d in probes:
             for load in LOADS:
-                label = at_load(binding, d, load)
+                length = _SMOKE_LENGTH_OF_ONE_PROBE if d == 1 else _SMOKE_LENGTH
                 if scale is PAPER:
-                    runs.append(theory_run(label, load, d, binding, machines))
-                    continue
-                warm_up, measured = _SMOKE_LENGTH_1 if d == 1 else _SMOKE_LENGTH
-                runs.append(
-                    single_task_run(
-                        label,
-                        load,
-                        d,
-                        binding,
-                        machines=machines,
-                        warm_up=warm_up,
-                        measured=measured,
-                    )
-                )
+                    length = theory_length(load, d)
+                label = at_load(binding, d, load)
+                runs.append(single_task_run(label, load, d, binding, machines, length))
     return tuple(runs)
 
 

@@ -80,24 +80,20 @@ class SingleTaskRun(JobsRun):
         return {"mean": float(means.mean()), "half_width": half}
 
 
+# What is dropped and what is measured, in mean run times, and how many such runs.
+Length = tuple[int, int, int]
+
+
 def single_task_run(
-    label: str,
-    load: float,
-    d: int,
-    binding: str,
-    *,
-    machines: int,
-    warm_up: int,
-    measured: int,
-    draws: int = 1,
+    label: str, load: float, d: int, binding: str, machines: int, length: Length
 ) -> SingleTaskRun:
     """The run of a load and a number of probes, under late binding or least_queue."""
+    warm_up, measured, draws = length
     group = probing_group(probe_ratio=float(d), binding=binding)
     return SingleTaskRun(label, group, 0.0, 1000, draws, machines, load, warm_up, measured)
 
 
-# By load, in mean run times: what is dropped, what is measured, and how many such runs: as many as
-# half-widths of 0.7 % take with 2,000 machines.
+# By load: as long as half-widths of 0.7 % take with 2,000 machines.
 _LENGTHS = {
     0.3: (100, 600, 1),
     0.5: (100, 600, 1),
@@ -114,21 +110,10 @@ _LENGTHS_OF_ONE_PROBE = {
 }
 
 
-def theory_run(label: str, load: float, d: int, binding: str, machines: int) -> SingleTaskRun:
-    """The run of one of these loads that is long enough to be held against a closed form. Machines
+def theory_length(load: float, d: int) -> Length:
+    """How long a run of one of these loads has to be to be held against a closed form. Machines
     with one probe each are queues that forget slowly, so it is longer."""
-    lengths = _LENGTHS_OF_ONE_PROBE if d == 1 else _LENGTHS
-    warm_up, measured, draws = lengths[load]
-    return single_task_run(
-        label,
-        load,
-        d,
-        binding,
-        machines=machines,
-        warm_up=warm_up,
-        measured=measured,
-        draws=draws,
-    )
+    return (_LENGTHS_OF_ONE_PROBE if d == 1 else _LENGTHS)[load]
 
 
 # Sparrow's own simulations

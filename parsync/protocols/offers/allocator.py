@@ -119,7 +119,8 @@ class Allocator(BaseCellSide):
             self._timeout_us = round(options.offer_timeout_s * 1e6)
         self._locks, self._freed_triggers = options.lock, options.freed_room_triggers
         self._refuse_us = np.zeros(agents, np.int64)  # by agent; 0: no filter
-        self._is_own = np.zeros(agents, np.bool_)
+        # by agent; the last entry stands for all agents after those of the protocol
+        self._is_own = np.zeros(agents + 1, np.bool_)
         self._allocator = _make_allocator(environment, spec.limit)
         for member in members:
             refuse_us = round(member.options.refuse_s * 1e6)
@@ -407,14 +408,14 @@ class Allocator(BaseCellSide):
     # Shares and measurements.
 
     def _charge(self, task: Int64, owner: Int32, sign: int) -> None:
-        own = owner < len(self._is_own)
-        own[own] = self._is_own[owner[own]]
-        if own.any():
-            change = self._allocator.on_allocated if sign > 0 else self._allocator.on_freed
-            change(np.ascontiguousarray(owner[own]), self._request[task[own]])
+        own = self._is_own.take(owner, mode="clip")
+        request = self._request[task]
         if not own.all():
-            self._rivals_use += sign * self._request[task[~own]].sum(axis=0)
+            self._rivals_use += sign * request[~own].sum(axis=0)
             self._rivals_changed = True
+            owner, request = owner[own], request[own]
+        change = self._allocator.on_allocated if sign > 0 else self._allocator.on_freed
+        change(owner, request)
 
     def _record(self, now_us: int) -> None:
         """Add a row per agent for the interval that ends."""

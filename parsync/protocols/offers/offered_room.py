@@ -124,7 +124,9 @@ class OfferView(AgentView):
         self._offsets = shared.partitioning.offsets
         self._version = 0
         self._order = np.arange(shared.partitioning.count, dtype=np.int32)
-        self._narrow = np.iinfo(np.uint16).max >= np.diff(self._offsets).max(initial=0)
+        first = self._offsets[shared.partitioning.of_each()]
+        # of each machine, its row in its partition
+        self._row = (np.arange(len(first)) - first).astype(np.uint32)
 
     @property
     def order(self) -> Int32:
@@ -138,23 +140,23 @@ class OfferView(AgentView):
             everywhere = np.zeros((len(self._limit), room.shape[1]), np.int64)
             everywhere[machine] = room
             machine, room = np.arange(len(self._limit), dtype=np.int32), everywhere
-        first, self._version = self._version, self._version + 1
-        offsets = self._offsets
+        held = self.cell.versions.tolist() if self._version else [0] * len(self._order)
+        self._version += 1
         # a partition has all changes so far, whether they concern it or not
-        bounds = np.searchsorted(machine, offsets)
+        bounds = np.searchsorted(machine, self._offsets)
+        row = self._row[machine]
+        used = self._limit[machine] - room
+        up = np.ones(len(machine), np.bool_)
         for partition in np.flatnonzero(np.diff(bounds)).tolist():
-            rows = slice(int(bounds[partition]), int(bounds[partition + 1]))
-            own = machine[rows]
-            row = (own - offsets[partition]).astype(np.uint16 if self._narrow else np.uint32)
-            used = self._limit[own] - room[rows]
+            own = slice(int(bounds[partition]), int(bounds[partition + 1]))
             delta = PartitionDelta(
                 partition,
-                int(self.cell.versions[partition]) if first else 0,
+                held[partition],
                 self._version,
                 now_us,
-                row,
-                used,
-                np.ones(len(own), np.bool_),
+                row[own],
+                used[own],
+                up[own],
                 None,
             )
             self.cell.apply(delta)

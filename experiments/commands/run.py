@@ -159,9 +159,9 @@ def run_command(
     """Run schedulers on one shared cell and write a report.
 
     Without options, several arms place the same tasks in virtual time: ways to synchronise many
-    schedulers, and single greedy and flow schedulers. One of them also runs live, on a cell as
-    large as this computer can serve in real time. Results go to a new run directory; open its
-    report.html.
+    schedulers, Mesos' offers, Sparrow's probes, and single greedy and flow schedulers. One of them
+    also runs live, on a cell as large as this computer can serve in real time. Results go to a new
+    run directory; open its report.html.
 
     Exit status 0 if everything ran; 2 for bad input, or if an arm failed; 130 after Ctrl-C,
     143 after SIGTERM, 129 after SIGHUP.

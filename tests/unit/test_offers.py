@@ -69,6 +69,7 @@ class OfferWitness(Watcher):
     Attributes:
         live: The offers without an answer: (agent, machine, amount).
         ended: How often each way of ending was seen.
+        kept: Of offers that have ended, the sum of room and how long they kept it.
     """
 
     def __init__(self, allocator: Any, locks: bool) -> None:
@@ -78,13 +79,16 @@ class OfferWitness(Watcher):
         self.seen_ids: set[int] = set()
         self.epoch: dict[int, int] = {}
         self.ended = {"accepted": 0, "declined": 0, "rescinded": 0}
+        self.made_us: dict[int, int] = {}
+        self.kept, self.now_us = 0, 0
 
     def end(self, offer: int, how: str) -> None:
-        self.live.pop(offer)  # a KeyError: it ended twice
+        _, _, amount = self.live.pop(offer)  # a KeyError: it ended twice
+        self.kept += amount * (self.now_us - self.made_us[offer])
         self.ended[how] += 1
 
     def seen(self, now_us: int, event: Event, effects: list[Effect]) -> None:
-        kind = type(event).__name__
+        kind, self.now_us = type(event).__name__, now_us
         if isinstance(event, Subscribe):
             if event.epoch > self.epoch.get(event.agent, -1):
                 self.epoch[event.agent] = event.epoch
@@ -119,6 +123,7 @@ class OfferWitness(Watcher):
                     assert amount > 0
                     self.seen_ids.add(offer)
                     self.live[offer] = effect.to, machine, amount
+                    self.made_us[offer] = one.made_us
 
 
 class CellWitness(Witness):
@@ -189,10 +194,16 @@ def test_every_offer_ends_once_and_nothing_stays_held(
     if own.get("suppress", True):
         assert not offers.live
     assert offers.ended == ends
+    held = rows["held"].sum() / 1e6 * workload.cell.capacity.sum()
+    kept = sum(
+        amount * (25 * SECOND - offers.made_us[offer])
+        for offer, (_, _, amount) in offers.live.items()
+    )
+    assert held == pytest.approx(offers.kept + kept, rel=1e-3)
     assert len(offers.seen_ids) == sum(ends.values()) + len(offers.live) == rows["made"].sum()
-    held = {} if not offers.locks else {m: a for _, m, a in offers.live.values()}
+    on_hand = {} if not offers.locks else {m: a for _, m, a in offers.live.values()}
     np.testing.assert_array_equal(
-        np.flatnonzero(ran.cell.held.any(axis=1)) if offers.locks else [], sorted(set(held))
+        np.flatnonzero(ran.cell.held.any(axis=1)) if offers.locks else [], sorted(set(on_hand))
     )
 
 
@@ -423,7 +434,8 @@ def test_hoarders_may_wait_for_each_other_for_ever_and_a_timeout_ends_that() -> 
     group = offers_group(2, gangs="hoard", kind="best_fit")
     even = run(offers_arm(group), gangs(2, 4, gap_ms=0), drain_us=100 * SECOND)
     assert not even.outcome.drained and (even.commit_us < 0).all()
-    assert even.sum("made") == 6 and even.sum("held") == 0, "they are still held"
+    assert even.sum("made") == 6 and even.sum("accepted") == even.sum("declined") == 0
+    assert 99 * SECOND < even.sum("held") / 1_000_000 <= 101 * SECOND, "the whole cell is held"
     workload = gangs(20, 4, gap_ms=0)
     drawn = run(offers_arm(group, sorter="random"), workload, drain_us=100 * SECOND)
     assert not drawn.outcome.drained

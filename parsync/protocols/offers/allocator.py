@@ -153,6 +153,7 @@ class Allocator(BaseCellSide):
         self._rivals_changed = False
         # by agent, since the last sample: made, accepted, declined, rescinded, expired, held, used
         self._counts = np.zeros((7, agents), np.int64)
+        self._counted_us = 0  # until when `held` has been counted of the offers without an answer
         self._runs = 0
 
     # What happens.
@@ -361,12 +362,18 @@ class Allocator(BaseCellSide):
         stay[rows] = False
         self._offers = self._offers.take(stay)
         self._allocator.on_offers_ended(ended.agent, ended.amount)
-        counts, lasted_us = self._counts, now_us - ended.made_us
-        np.add.at(counts[how], ended.agent, 1)
-        np.add.at(counts[5], ended.agent, ended.amount[:, 0] // self._unit * lasted_us)
+        np.add.at(self._counts[how], ended.agent, 1)
+        self._count_held(now_us, ended)
         if used is not None:
-            np.add.at(counts[6], ended.agent, used[:, 0] // self._unit * lasted_us)
+            used_us = used[:, 0] // self._unit * (now_us - ended.made_us)
+            np.add.at(self._counts[6], ended.agent, used_us)
         return ended
+
+    def _count_held(self, now_us: int, offers: _Outstanding) -> None:
+        """Count how long offers have kept room since the last sample."""
+        since_us = np.maximum(offers.made_us, self._counted_us)
+        held_us = offers.amount[:, 0] // self._unit * (now_us - since_us)
+        np.add.at(self._counts[5], offers.agent, held_us)
 
     def _refuse(self, now_us: int, ended: _Outstanding, amount: Int64) -> None:
         """Filter what agents did not want of offers, int64[k, R]."""
@@ -419,6 +426,8 @@ class Allocator(BaseCellSide):
 
     def _record(self, now_us: int) -> None:
         """Add a row per agent for the interval that ends."""
+        self._count_held(now_us, self._offers)
+        self._counted_us = now_us
         agents, shares = self._allocator.shares()
         is_first = agents == self._first_agent
         counts = self._counts[:, agents]
@@ -452,7 +461,7 @@ class Allocator(BaseCellSide):
             self._epoch,
             self._offers.columns(),
             self._asked.columns(),
-            (self._last_offer, self._requests, self._is_pending, self._runs),
+            (self._last_offer, self._requests, self._is_pending, self._runs, self._counted_us),
             self._candidates,
             self._rivals_use,
             self._rivals_changed,
@@ -466,7 +475,7 @@ class Allocator(BaseCellSide):
         self._records.restore(records)
         self._epoch, self._candidates = epoch.copy(), candidates.copy()
         self._offers, self._asked = _Outstanding(*offers), _Outstanding(*asked)
-        self._last_offer, self._requests, self._is_pending, self._runs = numbers
+        self._last_offer, self._requests, self._is_pending, self._runs, self._counted_us = numbers
         self._rivals_use, self._rivals_changed = use.copy(), changed
         self._counts = counts.copy()
 

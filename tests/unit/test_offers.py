@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from tests.fixtures.offers_runs import SEED, modelled_starts, offers_arm, offers
 from tests.fixtures.unit_workloads import Unit, unit_workload
 from tests.fixtures.watched_runs import WatchedRun, Watcher, Witness
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 MS = 1000
 SECOND = 1_000_000
 
@@ -224,6 +226,45 @@ def test_without_locks_a_rival_may_take_what_is_offered_and_the_claim_fails() ->
         assert ran.outcome.drained
         failed[lock] = ran.sum("failed", "offer_waits")
     assert failed[True] == 0 < failed[False]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "expires"),
+    [
+        ({"kind": "probing"}, False),
+        ({"kind": "probing"}, True),
+        ({"kind": "probing", "binding": "random"}, False),
+        ({"kind": "machine_queues"}, False),
+    ],
+    ids=str,
+)
+def test_queues_at_machines_go_on_when_held_room_is_free_again(
+    protocol: dict[str, Any], expires: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two machines of six slots are held from 0 s to the end of a decision, of which one slot is
+    then used for long, or until the offers expire. No task ends meanwhile."""
+    monkeypatch.syspath_prepend(FIXTURES / "protocols")
+    units = [
+        Unit(((1,),), 0, is_gang=False, run_us=100 * SECOND),
+        Unit(((1,),) * 5, 50 * MS, is_gang=False, run_us=100 * SECOND),
+    ]
+    workload = unit_workload([[6], [6]], units)
+    task_class = np.array([1, 0, 0, 0, 0, 0], np.int8)
+    workload = replace(workload, tasks=replace(workload.tasks, task_class=task_class))
+    decision = ModelledTime(job_us=200 * MS, task_us=50)
+    waiting = GroupConfig(
+        name="waiting",
+        count=1,
+        protocol=protocol,
+        decision=ModelledTime(task_us=50),
+        task_class="batch",
+    )
+    slow = offers_group(1, takes="service", decision=decision)
+    arm = offers_arm(slow, waiting, offer_timeout_s=0.1 if expires else None)
+    ran = run(arm, workload, drain_us=10 * SECOND)
+    assert ran.rejections > 0
+    freed_us = (100 if expires else 200) * MS
+    assert freed_us <= ran.start_us[1:].min() and ran.start_us[1:].max() <= freed_us + 5 * MS
 
 
 def test_a_killed_agents_offers_end_with_its_epoch() -> None:

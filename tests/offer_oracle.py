@@ -3,7 +3,7 @@ native one against. Shares are fractions, orders are sorted anew, filters are li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -75,8 +75,7 @@ class Framework:
     allocated: list[int]
     active: bool = True
     suppressed: bool = False
-    wanted: Amount = ()
-    wanted_tasks: int = 0
+    wanted: list[tuple[Amount, int]] = field(default_factory=list)  # sizes, tasks of each
     offers: int = 0
     filters: dict[int, list[tuple[Amount, int]]] = field(default_factory=dict)  # by machine
 
@@ -117,7 +116,7 @@ class Oracle:
     def deactivate(self, framework: int) -> None:
         of = self.frameworks[framework]
         of.active = of.suppressed = False
-        of.wanted_tasks = 0
+        of.wanted = []
         of.filters.clear()
 
     def suppress(self, framework: int) -> None:
@@ -127,9 +126,8 @@ class Oracle:
         self.frameworks[framework].suppressed = False
         self.frameworks[framework].filters.clear()
 
-    def want(self, framework: int, amount: Amount, tasks: int) -> None:
-        self.frameworks[framework].wanted = amount
-        self.frameworks[framework].wanted_tasks = tasks
+    def want(self, framework: int, amount: Sequence[Amount], tasks: Sequence[int]) -> None:
+        self.frameworks[framework].wanted = list(zip(amount, tasks, strict=True))
 
     def refuse(self, framework: int, machine: int, amount: Amount, until_us: int) -> None:
         filters = self.frameworks[framework].filters
@@ -196,7 +194,7 @@ class Oracle:
         return self.dominant(lambda r: of.offered[r] + of.allocated[r])
 
     def is_eligible(self, of: Framework) -> bool:
-        wants = not self.settings.task_sized or of.wanted_tasks > 0
+        wants = not self.settings.task_sized or any(tasks for _, tasks in of.wanted)
         return of.active and not of.suppressed and wants
 
     def order(self, sorter: Stream) -> Iterator[int]:
@@ -348,16 +346,17 @@ class Oracle:
         for n in self.order(sorter):
             of = self.frameworks[n]
             role = self.roles.get(of.role[:1])
-            for m in order:
-                most = self.allowed(stage, of, m)
-                if most is None or any(a > b for a, b in zip(of.wanted, most, strict=True)):
-                    continue
-                meets = any(a and self.unmet(role, r) for r, a in enumerate(of.wanted))
-                if (stage == 0 and not meets) or self.is_filtered(of, m, of.wanted):
-                    continue
-                self.grant(n, m, of.wanted)
-                of.wanted_tasks -= 1
-                return True
+            for place, (size, tasks) in enumerate(of.wanted):
+                for m in order if tasks else ():
+                    most = self.allowed(stage, of, m)
+                    if most is None or any(a > b for a, b in zip(size, most, strict=True)):
+                        continue
+                    meets = any(a and self.unmet(role, r) for r, a in enumerate(size))
+                    if (stage == 0 and not meets) or self.is_filtered(of, m, size):
+                        continue
+                    self.grant(n, m, size)
+                    of.wanted[place] = size, tasks - 1
+                    return True
         return False
 
     def grant(self, n: int, machine: int, amount: Amount) -> None:

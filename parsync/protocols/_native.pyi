@@ -391,9 +391,10 @@ class OfferAllocator:
     def revive(self, framework: int) -> None:
         """End its suppression and all its filters."""
 
-    def want(self, framework: int, amount: Int64, tasks: int) -> None:
-        """Set what task-sized grants are for: `tasks` tasks of int64[R]. Each grant takes one off;
-        the framework says anew what it wants after it declines."""
+    def want(self, framework: int, amount: Int64, tasks: Int64) -> None:
+        """Set what task-sized grants are for: so many tasks, int64[k], of each of these sizes,
+        int64[k, R]. The first size that a machine has room for is granted first, and each grant
+        takes one off; the framework says anew what it wants after it declines."""
 
     def refuse(self, framework: int, machine: Int32, amount: Int64, until_us: int) -> None:
         """Add a filter for each of int32[k] machines: up to and including `until_us`, no offer

@@ -59,7 +59,7 @@ def test_allocate(benchmark: Any, kind: str) -> None:
 
     def want() -> None:
         for number in range(FRAMEWORKS):
-            allocator.want(number, np.array(task_of(number)), TASKS)
+            allocator.want(number, np.array([task_of(number)]), np.array([TASKS]))
 
     def run() -> None:
         made.append(allocator.allocate(0, machines, free))

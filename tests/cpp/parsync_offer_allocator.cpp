@@ -92,8 +92,11 @@ void test_no_run_offers_twice() {
       for (size_t m = 0; m < machines; ++m)
         if (draw(4)) candidates.push_back(static_cast<int32_t>(m));
       for (int32_t f = 0; f < 4; ++f) {
-        allocator.want(3 * f, std::vector<int64_t>{2, static_cast<int64_t>(draw(4))},
-                       static_cast<int64_t>(draw(4)));
+        allocator.want(
+            3 * f,
+            std::vector<int64_t>{2, static_cast<int64_t>(draw(4)), static_cast<int64_t>(draw(4)),
+                                 1},
+            std::vector<int64_t>{static_cast<int64_t>(draw(4)), static_cast<int64_t>(draw(3))});
         if (draw(6) == 0) allocator.suppress(3 * f);
         if (draw(3) == 0) allocator.revive(3 * f);
       }

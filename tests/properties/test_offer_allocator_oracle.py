@@ -102,10 +102,15 @@ class History:
             getattr(self.native, name)(number)
             getattr(self.oracle, name)(number)
         elif kind == 9:
-            amount = tuple(self.draw.randint(0, 4) for _ in range(self.settings.width))
-            tasks = self.draw.randint(0, 6) if any(amount) else 0
-            self.native.want(number, np.array(amount, np.int64), tasks)
-            self.oracle.want(number, amount, tasks)
+            width = self.settings.width
+            wanted = [
+                tuple(self.draw.randint(0, 4) for _ in range(width))
+                for _ in range(self.draw.randint(0, 3))
+            ]
+            tasks = [self.draw.randint(0, 6) if any(size) else 0 for size in wanted]
+            amounts = np.array(wanted, np.int64).reshape(len(wanted), width)
+            self.native.want(number, amounts, np.array(tasks, np.int64))
+            self.oracle.want(number, wanted, tasks)
         elif kind == 10:
             machine = self.draw.randrange(len(self.rivals))
             self.rivals[machine] = (0,) * self.settings.width
@@ -230,7 +235,7 @@ def test_task_sized_grants_are_progressive_filling(
     allocator = Settings([capacity], roles, task_sized=True).native()
     for i, (task, tasks, _) in enumerate(demand):
         allocator.add_framework(i, f"f{i}", f"r{i}")
-        allocator.want(i, np.array(task, np.int64), tasks)
+        allocator.want(i, rows(task), np.array([tasks]))
     framework, machine, amount = allocator.allocate(0, int32(0), rows(capacity))
     assert set(machine.tolist()) <= {0}
     granted = dict(zip(framework.tolist(), amount.tolist(), strict=True))

@@ -77,8 +77,8 @@ def amounts_of(offers: Offers, width: int = 2) -> dict[int, Amount]:
 def test_the_papers_example() -> None:
     """Ghodsi et al., "Dominant Resource Fairness", NSDI 2011, section 4.1."""
     cell = Cell(Settings([(9, 18)], task_sized=True), "a", "b")
-    cell.allocator.want(0, np.array([1, 4]), 100)
-    cell.allocator.want(1, np.array([3, 1]), 100)
+    cell.allocator.want(0, rows((1, 4)), np.array([100]))
+    cell.allocator.want(1, rows((3, 1)), np.array([100]))
     assert amounts_of(cell.run()) == {0: (3, 12), 1: (6, 2)}
     assert cell.shares() == [0.666666, 0.666666]
 
@@ -392,13 +392,19 @@ def test_machines_per_turn() -> None:
 
 def test_task_sized_grants_are_used_up() -> None:
     cell = Cell(Settings([(4, 4)] * 3, task_sized=True), "a", "b")
-    cell.allocator.want(0, np.array([3, 1]), 2)
+    cell.allocator.want(0, rows((3, 1)), np.array([2]))
     offers = cell.run()
     assert [(framework, amount) for framework, _, amount in offers] == [(0, (3, 1))] * 2
     cell.end(offers)
     assert cell.run(1) == []
-    cell.allocator.want(0, np.array([3, 1]), 9)
+    cell.allocator.want(0, rows((3, 1)), np.array([9]))
     assert amounts_of(cell.run(2)) == {0: (9, 3)}
+
+
+def test_a_size_that_no_machine_has_room_for_keeps_no_other_waiting() -> None:
+    cell = Cell(Settings([(4, 4)] * 3, task_sized=True), "a", "b")
+    cell.allocator.want(0, rows((5, 1), (3, 1), (1, 1)), np.array([1, 2, 9]))
+    assert amounts_of(cell.run()) == {0: (3 + 3 + 6, 1 + 1 + 6)}
 
 
 # Starvation.
@@ -465,7 +471,7 @@ def test_calls_that_are_refused() -> None:
     with pytest.raises(ValueError, match=r"free: expected an array int64\[1, 2\]"):
         allocator.allocate(0, int32(0), rows((1, 1), (1, 1)))
     with pytest.raises(ValueError, match="amount: expected more than 0 of a resource"):
-        allocator.want(0, np.array([0, 0]), 1)
+        allocator.want(0, rows((1, 1), (0, 0)), np.array([1, 1]))
     with pytest.raises(ValueError, match="restore: expected the frameworks that the state has"):
         Settings([(1, 1)]).native().restore(allocator.state())
 

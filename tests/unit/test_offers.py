@@ -470,6 +470,24 @@ def test_a_gang_runs_together_or_not_at_all(how: str) -> None:
         assert len(set(ran.commit_us[gang == one].tolist())) == 1
 
 
+def test_task_sized_offers_hold_gangs_of_unlike_tasks() -> None:
+    """And a task too large for what is left keeps no smaller one waiting."""
+    units = [
+        Unit(((3, 1), (1, 3), (0, 2)), 0),
+        Unit(((4, 4),), 0, is_gang=False, run_us=10 * SECOND),
+        Unit(((4, 4),), 0, is_gang=False),
+        Unit(((1, 1),), 0, is_gang=False),
+    ]
+    ran = run(
+        offers_arm(offers_group(kind="best_fit"), granularity="task"),
+        unit_workload([[4, 4], [5, 5]], units),
+        drain_us=60 * SECOND,
+    )
+    assert ran.outcome.drained
+    large = ran.start_us[3:5]
+    assert ran.start_us[5] < large.max(), "the small one was behind it"
+
+
 def test_hoarders_may_wait_for_each_other_for_ever_and_a_timeout_ends_that() -> None:
     """Gangs of four tasks on six machines: who has three keeps them."""
     group = offers_group(2, gangs="hoard", kind="best_fit")

@@ -79,12 +79,12 @@ void charge(OfferAllocator& self, nb::handle framework, nb::handle amount) {
 nb::tuple state_of(const OfferAllocator& self) {
   const OfferAllocator::State of = self.state();
   const size_t width = self.width();
-  return nb::make_tuple(of.runs, array_of(of.rivals), array_of(of.up), array_of(of.framework),
-                        array_of(of.active), array_of(of.suppressed), array_of(of.offers),
-                        array_of(of.offered, width), array_of(of.allocated, width),
-                        array_of(of.wanted, width), array_of(of.wanted_tasks),
-                        array_of(of.filter_row), array_of(of.filter_machine),
-                        array_of(of.filter_amount, width), array_of(of.filter_until_us));
+  return nb::make_tuple(
+      of.runs, array_of(of.rivals), array_of(of.up), array_of(of.framework), array_of(of.active),
+      array_of(of.suppressed), array_of(of.offers), array_of(of.offered, width),
+      array_of(of.allocated, width), array_of(of.wanted_row), array_of(of.wanted, width),
+      array_of(of.wanted_tasks), array_of(of.filter_row), array_of(of.filter_machine),
+      array_of(of.filter_amount, width), array_of(of.filter_until_us));
 }
 
 template <class T>
@@ -94,10 +94,10 @@ void load(nb::handle array, std::vector<T>& values, size_t rows, size_t width = 
 }
 
 void restore(OfferAllocator& self, const nb::tuple& state) {
-  if (state.size() != 15) throw nb::value_error("state: expected 15 values");
+  if (state.size() != 16) throw nb::value_error("state: expected 16 values");
   OfferAllocator::State of;
   const size_t width = self.width(), rows = length_of(state[3], "state"),
-               filters = length_of(state[11], "state");
+               sizes = length_of(state[9], "state"), filters = length_of(state[12], "state");
   of.runs = BoundValue<int64_t>::from(state[0], "state");
   load(state[1], of.rivals, width);
   load(state[2], of.up, self.machines());
@@ -107,12 +107,13 @@ void restore(OfferAllocator& self, const nb::tuple& state) {
   load(state[6], of.offers, rows);
   load(state[7], of.offered, rows, width);
   load(state[8], of.allocated, rows, width);
-  load(state[9], of.wanted, rows, width);
-  load(state[10], of.wanted_tasks, rows);
-  load(state[11], of.filter_row, filters);
-  load(state[12], of.filter_machine, filters);
-  load(state[13], of.filter_amount, filters, width);
-  load(state[14], of.filter_until_us, filters);
+  load(state[9], of.wanted_row, sizes);
+  load(state[10], of.wanted, sizes, width);
+  load(state[11], of.wanted_tasks, sizes);
+  load(state[12], of.filter_row, filters);
+  load(state[13], of.filter_machine, filters);
+  load(state[14], of.filter_amount, filters, width);
+  load(state[15], of.filter_until_us, filters);
   self.restore(of);
 }
 
@@ -133,8 +134,10 @@ void bind_offers(nb::module_& module) {
       .def("revive", &Allocator::revive, nb::arg("framework"))
       .def(
           "want",
-          [](Allocator& self, int32_t framework, nb::handle amount, int64_t tasks) {
-            self.want(framework, values_of(amount, "amount", self.width()), tasks);
+          [](Allocator& self, int32_t framework, nb::handle amount, nb::handle tasks) {
+            const size_t sizes = length_of(tasks, "tasks");
+            self.want(framework, table_of(amount, "amount", sizes, self.width()),
+                      values_of(tasks, "tasks", sizes));
           },
           nb::arg("framework"), nb::arg("amount"), nb::arg("tasks"))
       .def(

@@ -110,7 +110,6 @@ void OfferAllocator::add_framework(int32_t framework, const std::string& name,
   const int32_t top = tree_.top(made.leaf);
   for (size_t q = 1; q < quotas_.size(); ++q)
     if (quotas_[q].role == top) made.quota = q;
-  made.wanted.resize(width_);
   made.offered.resize(width_);
   made.allocated.resize(width_);
   if (number >= row_of_.size()) row_of_.resize(number + 1, -1);
@@ -119,7 +118,9 @@ void OfferAllocator::add_framework(int32_t framework, const std::string& name,
 }
 
 void OfferAllocator::update_eligible(Framework& framework) {
-  const bool wants = !settings_.task_sized || framework.wanted_tasks > 0;
+  const bool wants =
+      !settings_.task_sized ||
+      std::ranges::any_of(framework.wanted, [](const Wanted& of) { return of.tasks > 0; });
   tree_.set_eligible(framework.leaf, framework.active && !framework.suppressed && wants);
 }
 
@@ -132,7 +133,7 @@ void OfferAllocator::deactivate(int32_t framework) {
   Framework& of = at(framework);
   end_filters(of);
   of.active = of.suppressed = false;
-  of.wanted_tasks = 0;
+  of.wanted.clear();
   update_eligible(of);
 }
 
@@ -148,15 +149,20 @@ void OfferAllocator::revive(int32_t framework) {
   update_eligible(of);
 }
 
-void OfferAllocator::want(int32_t framework, std::span<const int64_t> amount, int64_t tasks) {
+void OfferAllocator::want(int32_t framework, std::span<const int64_t> amount,
+                          std::span<const int64_t> tasks) {
   Framework& of = at(framework);
-  check_length(amount.size(), width_, "amount");
+  check_length(amount.size(), tasks.size() * width_, "amount");
   check_not_negative(amount, "amount");
-  if (tasks < 0) throw std::invalid_argument("tasks: expected 0 or more");
-  if (tasks > 0 && is_zero(amount.data(), width_))
-    throw std::invalid_argument("amount: expected more than 0 of a resource");
-  of.wanted.assign(amount.begin(), amount.end());
-  of.wanted_tasks = tasks;
+  check_not_negative(tasks, "tasks");
+  std::vector<Wanted> wanted;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const int64_t* const size = amount.data() + i * width_;
+    if (tasks[i] > 0 && is_zero(size, width_))
+      throw std::invalid_argument("amount: expected more than 0 of a resource");
+    if (tasks[i] > 0) wanted.push_back({{size, size + width_}, tasks[i], 0});
+  }
+  of.wanted = std::move(wanted);
   update_eligible(of);
 }
 
@@ -401,25 +407,28 @@ void OfferAllocator::serve_turn(Stage stage, int64_t now_us, std::span<const int
   tree_.settle();
 }
 
-// Progressive filling: one task for the first framework in order that has a machine for it, until
-// there is none. Room only shrinks during a stage, so no framework tries a machine again.
+// Progressive filling: one task for the first framework in order that has a machine for one, until
+// there is none. Room only shrinks during a stage, so no machine is tried again for a size.
 void OfferAllocator::grant_tasks(Stage stage, int64_t now_us, std::span<const int32_t> machines,
                                  Stream& sorter) {
-  for (Framework& framework : frameworks_) framework.tried = 0;
+  for (Framework& framework : frameworks_)
+    for (Wanted& size : framework.wanted) size.tried = 0;
   for (bool granted = true; granted;) {
     granted = false;
     tree_.visit(sorter, [&](int32_t row) {
       Framework& framework = frameworks_[static_cast<size_t>(row)];
-      for (; framework.tried < machines.size(); ++framework.tried) {
-        const auto m = static_cast<size_t>(machines[framework.tried]);
-        if (!may_have_task(stage, now_us, framework, m)) continue;
-        grant(framework, m, framework.wanted.data());
-        --framework.wanted_tasks;
-        update_eligible(framework);
-        granted = true;
-        break;
+      for (Wanted& size : framework.wanted) {
+        if (size.tasks == 0) continue;
+        for (; size.tried < machines.size(); ++size.tried) {
+          const auto m = static_cast<size_t>(machines[size.tried]);
+          if (!may_have_task(stage, now_us, framework, size.amount, m)) continue;
+          grant(framework, m, size.amount.data());
+          if (--size.tasks == 0) update_eligible(framework);
+          granted = true;
+          return false;
+        }
       }
-      return !granted;
+      return true;
     });
     tree_.settle();
   }
@@ -448,8 +457,7 @@ bool OfferAllocator::allow(Stage stage, const Framework& framework, size_t machi
 }
 
 bool OfferAllocator::may_have_task(Stage stage, int64_t now_us, Framework& framework,
-                                   size_t machine) {
-  const std::vector<int64_t>& task = framework.wanted;
+                                   const std::vector<int64_t>& task, size_t machine) {
   const int64_t* const left = left_.data() + machine * width_;
   if (!std::equal(task.begin(), task.end(), left, std::less_equal<>())) return false;
   if (!allow(stage, framework, machine)) return false;
@@ -517,8 +525,11 @@ OfferAllocator::State OfferAllocator::state() const {
     state.offers.push_back(tree_.charges(of.leaf));
     append(state.offered, of.offered);
     append(state.allocated, of.allocated);
-    append(state.wanted, of.wanted);
-    state.wanted_tasks.push_back(of.wanted_tasks);
+    for (const Wanted& size : of.wanted) {
+      state.wanted_row.push_back(static_cast<int32_t>(row));
+      append(state.wanted, size.amount);
+      state.wanted_tasks.push_back(size.tasks);
+    }
     for (size_t m = 0; m < of.filters.size(); ++m)
       for (uint32_t one = of.filters[m]; one != kNone; one = filters_[one].next) {
         state.filter_row.push_back(static_cast<int32_t>(row));
@@ -546,8 +557,12 @@ void OfferAllocator::restore(const State& state) {
     };
     of.active = state.active[row];
     of.suppressed = state.suppressed[row];
-    of.wanted.assign(amount(state.wanted), amount(state.wanted) + width_);
-    of.wanted_tasks = state.wanted_tasks[row];
+    of.wanted.clear();
+    for (size_t i = 0; i < state.wanted_row.size(); ++i)
+      if (state.wanted_row[i] == static_cast<int32_t>(row)) {
+        const int64_t* const size = state.wanted.data() + i * width_;
+        of.wanted.push_back({{size, size + width_}, state.wanted_tasks[i], 0});
+      }
     charge(of, of.offered, amount(state.offered), +1, "restored offers");
     charge(of, of.allocated, amount(state.allocated), +1, "restored amounts");
     tree_.charge(of.leaf, amount(state.offered), 0, state.offers[row]);

@@ -64,8 +64,9 @@ class OfferAllocator {
     std::vector<uint8_t> active, suppressed;  // by row
     std::vector<int64_t> offers;              // by row: made so far
     std::vector<int64_t> offered, allocated;  // [rows, R]
-    std::vector<int64_t> wanted;              // [rows, R]: of one task
-    std::vector<int64_t> wanted_tasks;        // by row
+    std::vector<int32_t> wanted_row;          // of each size of wanted tasks
+    std::vector<int64_t> wanted;              // [sizes, R]: of one task
+    std::vector<int64_t> wanted_tasks;        // [sizes]
     std::vector<int32_t> filter_row, filter_machine;
     std::vector<int64_t> filter_amount;  // [filters, R]
     std::vector<int64_t> filter_until_us;
@@ -83,8 +84,9 @@ class OfferAllocator {
   void suppress(int32_t framework);
   // Ends its suppression and all of its filters.
   void revive(int32_t framework);
-  // The next grants are for so many tasks of that amount [R], instead of what it wanted before.
-  void want(int32_t framework, std::span<const int64_t> amount, int64_t tasks);
+  // The next grants are for so many tasks [k] of these amounts [k, R], instead of what it wanted
+  // before. The first of them that a machine has room for is granted first.
+  void want(int32_t framework, std::span<const int64_t> amount, std::span<const int64_t> tasks);
   // Hides each machine from the framework until then, inclusive, wherever the offer would not
   // exceed the amount [k, R] in any resource.
   void refuse(int32_t framework, std::span<const int32_t> machine, const int64_t* amount,
@@ -125,16 +127,19 @@ class OfferAllocator {
     int64_t until_us;
     uint32_t next;  // of the same framework and machine
   };
+  struct Wanted {                 // tasks of one size
+    std::vector<int64_t> amount;  // [R], of one
+    int64_t tasks = 0;
+    size_t tried = 0;  // machines of this stage without room for one
+  };
   struct Framework {
     int32_t number = 0;
     int32_t leaf = 0;
     size_t quota = 0;  // its row in quotas_
     bool active = true, suppressed = false;
-    int64_t wanted_tasks = 0;
-    std::vector<int64_t> wanted;              // [R], of one task
+    std::vector<Wanted> wanted;               // in the order in which they are granted
     std::vector<int64_t> offered, allocated;  // [R]
     std::vector<uint32_t> filters;            // by machine, the first; empty if there was none yet
-    size_t tried = 0;                         // machines of this stage without room for its task
   };
   struct Quota {
     int32_t role = 0;                       // a child of the root
@@ -167,7 +172,8 @@ class OfferAllocator {
   void serve_turn(Stage stage, int64_t now_us, std::span<const int32_t> turn, Stream& sorter);
   void grant_tasks(Stage stage, int64_t now_us, std::span<const int32_t> machines, Stream& sorter);
   bool allow(Stage stage, const Framework& framework, size_t machine);
-  bool may_have_task(Stage stage, int64_t now_us, Framework& framework, size_t machine);
+  bool may_have_task(Stage stage, int64_t now_us, Framework& framework,
+                     const std::vector<int64_t>& task, size_t machine);
   void grant(Framework& framework, size_t machine, const int64_t* amount);
 
   const Settings settings_;

@@ -300,7 +300,7 @@ class OffersAgent(SchedulerAgent):
         return effects
 
     def _wanted(self, now_us: int) -> list[Effect]:
-        """Say how many tasks wait that ask for as much as the first of them, where the allocator
+        """Say how large the tasks are that wait, and how many of each size, where the allocator
         offers room for tasks."""
         if not self._says_wants:
             return []
@@ -308,8 +308,10 @@ class OffersAgent(SchedulerAgent):
         if not len(task):
             return []
         request = self._shared.table.request[task]
-        count = int(np.count_nonzero((request == request[0]).all(axis=1)))
-        return [Send(self.cell_side, TasksWanted(self.index, self.epoch, request[0].copy(), count))]
+        sizes, first, tasks = np.unique(request, axis=0, return_index=True, return_counts=True)
+        order = np.argsort(first)
+        wanted = TasksWanted(self.index, self.epoch, sizes[order], tasks[order])
+        return [Send(self.cell_side, wanted)]
 
     def _decline_all(self, now_us: int) -> list[Effect]:
         if not len(self._room):

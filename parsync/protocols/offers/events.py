@@ -117,8 +117,8 @@ class TasksWanted(OffersEvent):
 
     Attributes:
         agent, epoch: Who, and of which start.
-        request: int64[R], of one task.
-        tasks: How many of these it has waiting.
+        request: int64[k, R], the sizes of its tasks, in the order in which it wants room.
+        tasks: int64[k], how many of each it has waiting.
     """
 
     number: ClassVar[int] = 10
@@ -126,7 +126,7 @@ class TasksWanted(OffersEvent):
     agent: int
     epoch: int
     request: Int64
-    tasks: int
+    tasks: Int64
 
 
 @static_frozen

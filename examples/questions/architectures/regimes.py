@@ -1,7 +1,9 @@
 """Where each architecture is the best, from the sweeps of this folder: tables and one picture.
 
     python examples/questions/architectures/regimes.py runs/lengths runs/costs --figure regimes.png
-    python examples/questions/architectures/regimes.py runs/long_beside_short
+    python examples/questions/architectures/regimes.py runs/lengths runs/costs --calibrated
+    python examples/questions/architectures/regimes.py runs/long_beside_short \\
+        --by job_wait_full_batch_mean_us
 
 A point is a load, a length of tasks and a cost of a decision. Of each arm the table has the median
 over seeds of its delay, in per cent of the mean run time. The best has the least; others are as
@@ -15,7 +17,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,9 +30,10 @@ from pyarrow import parquet
 from experiments.analysis.statistics import Interval, corrected_level, median_interval
 from experiments.figures import style
 
-FAMILIES = ("Distributed", "Two-level", "Shared state", "Central")
+DISTRIBUTED, EQUAL, ONE_CORE = "Distributed", "Central", "Central, one core"
+FAMILIES = (DISTRIBUTED, "Two-level", "Shared state", "Central")
 COLOURS = dict(zip(FAMILIES, ("#E69F00", "#CC79A7", "#009E73", "#0072B2"), strict=True))
-ONE_CORE = "Central, one core"
+CALIBRATION = 10
 AS_GOOD, UNPLACED = 0.01, 0.001
 COST_US = 100.0  # of a decision, where the sweep does not change it
 MAP_LOADS = (80, 95)
@@ -48,6 +51,10 @@ class Point:
 
     def __str__(self) -> str:
         return f"{self.load} % | {_time(self.cost_us / 1e6)} | {_time(self.length_s)}"
+
+
+# The rows of each point and arm, by seed.
+Points = dict[Point, dict[str, list[dict[str, Any]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +97,9 @@ class Judged:
         return math.inf if found is None else found
 
 
-def read(directory: Path, figure: str) -> dict[Point, dict[str, list[dict[str, Any]]]]:
-    """The rows of each point and arm, by seed."""
-    found: dict[Point, dict[str, list[dict[str, Any]]]] = {}
+def read(directory: Path, figure: str) -> Points:
+    """What a sweep found."""
+    found: Points = {}
     for row in sorted(parquet.read_table(directory / "points.parquet").to_pylist(), key=_seed):
         cost_us = next((row[name] for name in row if name.endswith(".decision.task_us")), COST_US)
         if SHORT_JOBS in row:
@@ -101,6 +108,20 @@ def read(directory: Path, figure: str) -> dict[Point, dict[str, list[dict[str, A
             point = Point(int(row["workload.load_percent"]), cost_us, row[LENGTH])
         of_arm = found.setdefault(point, {}).setdefault(row["arm"], [])
         of_arm.append({**row, "share": _share(row[figure], point)})
+    return found
+
+
+def calibrated(points: Points) -> Points:
+    """The points with what decisions cost on one processor: a tenth of the others' time for those
+    of Distributed, and ten times as much for those of Central. These two arms are taken from the
+    points of that cost; where there is none, the point is left out."""
+    found: Points = {}
+    for point, arms in points.items():
+        cheap = points.get(replace(point, cost_us=point.cost_us / CALIBRATION), {})
+        dear = points.get(replace(point, cost_us=point.cost_us * CALIBRATION), {})
+        if DISTRIBUTED in cheap and ONE_CORE in dear:
+            of_others = {DISTRIBUTED: cheap[DISTRIBUTED], ONE_CORE: dear[ONE_CORE]}
+            found[point] = {arm: of_others.get(arm, arms[arm]) for arm in arms if arm != EQUAL}
     return found
 
 
@@ -124,7 +145,7 @@ def _is_saturated(row: dict[str, Any]) -> bool:
     return bool(row["censored"] > UNPLACED * row["submitted"])
 
 
-def table(points: dict[Point, dict[str, list[dict[str, Any]]]]) -> Iterable[str]:
+def table(points: Points) -> Iterable[str]:
     arms = list(dict.fromkeys(arm for of in points.values() for arm in of))
     yield f"| load | decision | run time | {' | '.join(arms)} | best, less the next |"
     yield "|" + "---|" * (len(arms) + 4)
@@ -173,7 +194,7 @@ def family(arm: str) -> str:
     return next(name for name in FAMILIES if arm.startswith(name))
 
 
-def draw(points: dict[Point, dict[str, list[dict[str, Any]]]], path: Path) -> None:
+def draw(points: Points, path: Path) -> None:
     """Who is the best: by run time and the cost of a decision at two loads, where a central
     scheduler has one core; and by run time and load, where it is as fast as all others."""
     equal, one_core = dict[Point, Judged](), dict[Point, Judged]()
@@ -182,7 +203,7 @@ def draw(points: dict[Point, dict[str, list[dict[str, Any]]]], path: Path) -> No
             here = {arm: rows for arm, rows in arms.items() if arm != ONE_CORE}
             equal[point] = judged(here)
         if point.load in MAP_LOADS:
-            one_core[point] = judged({a: r for a, r in arms.items() if a != "Central"})
+            one_core[point] = judged({a: r for a, r in arms.items() if a != EQUAL})
     with style.drawing(1, 3, HEIGHT_IN) as (figure, axes):
         figure.set_size_inches(WIDTH_IN, HEIGHT_IN)
         for ax, load in zip(axes, MAP_LOADS, strict=False):
@@ -243,9 +264,9 @@ def _panel(
 
 
 def merged(
-    parts: Sequence[dict[Point, dict[str, list[dict[str, Any]]]]],
-) -> dict[Point, dict[str, list[dict[str, Any]]]]:
-    found: dict[Point, dict[str, list[dict[str, Any]]]] = {}
+    parts: Sequence[Points],
+) -> Points:
+    found: Points = {}
     for part in parts:
         for point, arms in part.items():
             found.setdefault(point, {}).update(arms)
@@ -257,8 +278,11 @@ def main() -> None:
     parser.add_argument("directories", nargs="+", type=Path, help="of the sweeps")
     parser.add_argument("--by", default="delay_mean_us", help="the delay that decides")
     parser.add_argument("--figure", type=Path, help="where to draw the picture")
+    parser.add_argument("--calibrated", action="store_true", help="costs by kind of decision")
     given = parser.parse_args()
     points = merged([read(directory, given.by) for directory in given.directories])
+    if given.calibrated:
+        points = calibrated(points)
     for line in table(points):
         print(line)
     if given.figure:

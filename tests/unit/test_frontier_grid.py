@@ -93,7 +93,7 @@ def test_the_question_about_the_main_comparison_has_its_decision_times_and_gaps(
 
 
 @pytest.mark.parametrize(
-    "path", sorted(Path("examples/questions").glob("*.toml")), ids=lambda path: path.stem
+    "path", sorted(Path("examples/questions").rglob("*.toml")), ids=lambda path: path.stem
 )
 def test_the_questions_of_the_findings_are_valid(path: Path) -> None:
     text = path.read_text("utf-8")

@@ -229,7 +229,8 @@ class ArmStories:
         return None if value == NOT_KNOWN else value
 
     def _others(self, rejection: Mapping[str, int], state_us: int) -> tuple[OtherClaim, ...]:
-        """The claims of other schedulers on a machine, after a state and up to a rejection."""
+        """The claims of other schedulers on a machine, after a state and up to a rejection. If the
+        rival has none there, its last one before; room held for it was not claimed yet."""
         its, rival = self._columns("tasks"), rejection["rival"]
         rows = np.flatnonzero(
             (its["machine"] == rejection["machine"])
@@ -239,7 +240,8 @@ class ArmStories:
         rows = rows[np.argsort(its["start_us"][rows], kind="stable")]
         since = rows[its["start_us"][rows] > state_us]
         by_rival = rows[its["agent"][rows] == rival]
-        if len(by_rival) and not (its["agent"][since] == rival).any():
+        held = rejection["reason"] == Reason.HELD
+        if len(by_rival) and not held and not (its["agent"][since] == rival).any():
             since = np.concatenate([by_rival[-1:], since])
         return tuple(
             OtherClaim(

@@ -89,7 +89,7 @@ class Metric(metaclass=MetricClass):
         plots: The figures that the report draws of its series.
         merges: Further attributes that objects add up in, by name, each with how two of it are
             merged: the ufunc of an array, such as numpy.add.
-        count: Sums by agent and slot; a metric may replace it.
+        count: Sums by agent and slot, of names that no other metric has; a metric may replace it.
         timeline: Sums by agent and time, from which series come; a metric may replace it.
     """
 

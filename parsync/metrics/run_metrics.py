@@ -12,7 +12,7 @@ task. Only batches that are kept, or that a metric folds in Python, are held bac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -93,7 +93,8 @@ class RunMetrics:
             registry.check_tables(kind, tables)
         self.tables = tables
         self.metrics: dict[str, Metric] = {kind.kind: self._made(kind) for kind in every}
-        self._check_series()
+        self._check_names("series", {name: of.series() for name, of in self.metrics.items()})
+        self._check_names("sum", {name: of.count for name, of in self.metrics.items()})
         self._kept: dict[str, list[Table]] = {}
         drawn = {"actors", "quota_use", "quota_shares"}  # though no metric is made of them
         self.keep(sorted({table for kind in every for table in kind.keeps} | drawn))
@@ -122,13 +123,15 @@ class RunMetrics:
         except Exception as error:  # of somebody else's code
             raise AgoraError(f"metric {kind.kind!r}: __init__: {raised(error, kind)}") from error
 
-    def _check_series(self) -> None:
+    @staticmethod
+    def _check_names(what: str, of_metrics: Mapping[str, Iterable[str]]) -> None:
+        """Raise AgoraError if two metrics have something of one name."""
         owner: dict[str, str] = {}
-        for name, metric in self.metrics.items():
-            for key in metric.series():
+        for name, keys in of_metrics.items():
+            for key in keys:
                 if owner.setdefault(key, name) != name:
                     raise AgoraError(
-                        f"metric {name!r}: series {key!r} already belongs to metric {owner[key]!r}"
+                        f"metric {name!r}: {what} {key!r} already belongs to metric {owner[key]!r}"
                     )
 
     def get(self, kind: type[M]) -> M:

@@ -18,16 +18,18 @@ from parsync.core.addresses import CELL_SIDE
 from parsync.core.quotas import QuotaGroup, QuotaSpec
 from parsync.metrics.summary import summarise
 from parsync.protocols.optimistic.shared_demand import DemandLedger
+from parsync.protocols.probing.options import ProbingOptions, ProbingSharedOptions
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.effect_interpreter import ignore
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.logs import CELL_LOG
-from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.plan import CELL, LiveOptions
 from parsync.runtime.live.replay import Replayed, replay, replay_master
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.recomputed_tables import compare_tables
 from parsync.runtime.records import merge_parts
-from parsync.spec.arm import SeededArm
+from parsync.spec.arm import ProtocolChoice, SeededArm
+from parsync.spec.decision_times import ModelledTime
 from parsync.workload.workload import QuotaMembership, Workload
 from tests.fixtures.changed import changed
 from tests.fixtures.feature_runs import (
@@ -36,7 +38,14 @@ from tests.fixtures.feature_runs import (
     preempting,
     with_changes,
 )
-from tests.fixtures.live_runs import metrics_of, mixed_arm, queues_arm, small_arm, small_workload
+from tests.fixtures.live_runs import (
+    metrics_of,
+    mixed_arm,
+    offers_arm,
+    queues_arm,
+    small_arm,
+    small_workload,
+)
 from tests.fixtures.overloaded_cell import group
 from tests.fixtures.stopping import ROOT
 from tests.ray.test_killed_actors import kill
@@ -47,7 +56,7 @@ DRAIN_US = 20_000_000
 
 
 def run_with_killed_host(
-    directory: Path, arm: SeededArm, workload: Workload, at_us: int
+    directory: Path, arm: SeededArm, workload: Workload, at_us: int, cell_at_us: int | None = None
 ) -> tuple[LiveOutcome, Replayed]:
     """Run an arm to its end on Ray, kill the first scheduler host once, and replay the logs. The
     run must be complete and must obey every invariant.
@@ -55,17 +64,21 @@ def run_with_killed_host(
     Args:
         directory: Receives the logs, in journal, and the records, in records.
         at_us: The time of the run at which the host is killed.
+        cell_at_us: The later time at which the cell is killed, too; None: it is not.
     """
-    todo = [HOST]
+    todo = [(HOST, at_us)]
+    if cell_at_us is not None:
+        todo.append((CELL, cell_at_us))
 
     def killer(status: RunStatus) -> None:
-        if todo and status.at_us >= at_us:
-            kill(todo.pop())
+        if todo and status.at_us >= todo[0][1]:
+            kill(todo.pop(0)[0])
 
-    options = LiveOptions(directory / "journal", directory / "records")
+    options = LiveOptions(directory / "journal", directory / "records", checkpoint_bytes=4096)
     outcome = run_live(arm, workload, options, DRAIN_US, metrics_of(workload, arm), killer)
     assert outcome.drained and not outcome.partial, outcome.notes
     assert not todo and outcome.epochs[HOST] == 2
+    assert outcome.epochs[CELL] == (1 if cell_at_us is None else 2)
 
     replayed = replay_with_tables(outcome, directory / "made")
     assert replayed.end is not None and replayed.end.recovered == (HOST,)
@@ -201,6 +214,38 @@ def test_queues_at_the_machines_run_live_and_their_logs_replay_to_the_figures(
     assert counts.submitted == counts.accepted == figures["accepted"].sum() == arrivals
     assert counts.claims == figures["claims"].sum() >= arrivals
     assert counts.rejected == counts.claims - arrivals
+
+
+@pytest.mark.parametrize("lock", [True, False])
+def test_offers_and_probes_survive_killed_processes(lock: bool, tmp_path: Path) -> None:
+    """The killed host has a scheduler that decides slowly about what it is offered, and one that
+    probes; the other host, one that is offered room, and an optimistic one. Then the cell is
+    killed, with allocator and queues."""
+    arm = offers_arm(lock=lock)
+    offers, random = arm.groups
+    offers = changed(offers, decision=ModelledTime(job_us=50_000, task_us=50))
+    random = changed(random, count=1, share=0.25)
+    protocol = ProtocolChoice(kind="probing", options=ProbingOptions())
+    probing = changed(random, name="probing", kind=None, protocol=protocol)
+    shared = {**arm.protocols, "probing": ProbingSharedOptions()}
+    arm = changed(arm, groups=(offers, probing, random), protocols=shared)
+    workload = short(small_workload(phase_s=0.5, machines=60))
+    outcome, replayed = run_with_killed_host(tmp_path, arm, workload, 400_000, 900_000)
+
+    counts, arrivals = replayed.counts, len(workload.arrival_rows)
+    assert counts is not None and counts.waiting == 0
+    assert counts.accepted == counts.submitted == arrivals
+    assert (outcome.metrics.count["committed"].sum(axis=1) > 0).all()
+    offered = pq.read_table(tmp_path / "records" / "offers.parquet").to_pandas().sum()
+    ends = offered[["accepted", "declined", "rescinded", "expired"]]
+    assert offered.made == ends.sum() and offered.rescinded > 0, "of the killed scheduler"
+
+    assembly = Assembly.of(arm, workload)
+    master = assembly.master()
+    log = outcome.journal_dir / CELL_LOG
+    beside = assembly.cell_side(master.cell)
+    assert len(list(replay_master(assembly.codec, log, master, beside))) > 0
+    assert not master.cell.held.any()
 
 
 @pytest.mark.parametrize("example", ["mixed_cell", "everything"])

@@ -116,7 +116,7 @@ def test_its_column_in_the_live_table_covers_the_time_since_the_last_one() -> No
 BROKEN = """
 from parsync.metrics.kinds.delay import DelayFigures
 from parsync.metrics.quantity import Figures, Number
-from parsync.metrics.metric import Metric
+from parsync.metrics.metric import Counters, Metric
 
 NUMBER = 3
 
@@ -133,6 +133,10 @@ class Drawn(Base):
     plots = ("waits",)
 class Claims(Base):
     def series(self): return {"claims": None}
+class Sums(Base):
+    def __init__(self, run):
+        super().__init__(run)
+        self.count = Counters(("accepted",), run)
 class Fails(Base):
     reads = {"tasks": ("agent",)}
     def fold(self, batch): return batch["gone"]
@@ -150,6 +154,7 @@ class Fails(Base):
         ("broken", "broken:Drawn", "plots: expected a list of OverTime, got ('waits',)"),
         ("broken", "broken:Taken", "metric 'broken': its figure 'submitted' is one of metric 'del"),
         ("broken", "broken:Claims", "'broken': series 'claims' already belongs to metric"),
+        ("broken", "broken:Sums", "'broken': sum 'accepted' already belongs to metric 'conflicts'"),
         ("delay", "broken:Base", "metric 'delay' is registered twice: "),
     ],
 )

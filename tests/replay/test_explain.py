@@ -285,3 +285,28 @@ def test_what_cannot_be_told_is_refused_in_one_line(
 def test_what_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_status(explain_app, tmp_path) == 2
     assert "not a run directory" in capsys.readouterr().err
+
+
+def test_who_was_offered_the_room_of_a_claim_is_named(tmp_path: Path) -> None:
+    """What the rival placed on the machine before the state that was planned on is no reason."""
+    slow = f"share = 0.5{SLOW}"
+    offers = group_toml("offers", "random", 2, "refuse_s = 5", slow)
+    offers = offers.replace('"optimistic"', '"offers"')
+    head = CONFIG[: CONFIG.index("[[arms]]")]
+    parsync = group_toml("parsync", "random", 2, PARSYNC, slow)
+    arm = '[[arms]]\nname = "Both"\npartitions = 4\nprotocols.offers.interval_s = 0.05\n'
+    (tmp_path / "run.toml").write_text(head + arm + offers + parsync)
+    with without_figures():
+        assert exit_status(app, "--config", tmp_path / "run.toml", "--out", tmp_path / "run") == 0
+    both = load_run(tmp_path / "run").arm("Both")
+    told = [
+        claim
+        for task in range(len(both.workload.tasks))
+        for claim in both.explain(task).claims
+        if claim.outcome == "held"
+    ]
+    assert {claim.scheduler for claim in told} == {"parsync-0", "parsync-1"}
+    assert {claim.rival for claim in told} == {"offers-0", "offers-1"}
+    for claim in told:
+        assert claim.is_conflict
+        assert all(claim.state_us < other.start_us for other in claim.others)

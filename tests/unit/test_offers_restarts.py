@@ -37,7 +37,8 @@ def test_what_a_killed_scheduler_was_offered_is_free_again(
     arm, workload = offers_arm(beside, **options), cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, arm, workload)
     outcome = killed_three_times(ray, BOTH, in_step)
-    check_all_placed_once(outcome, arm, workload, tmp_path)
+    told = check_all_placed_once(outcome, arm, workload, tmp_path)
+    assert int(outcome.metrics.count["accepted"].sum()) == len(told.commit_us)
 
 
 @pytest.mark.parametrize("lock", [True, False])

@@ -179,7 +179,8 @@ class OffersMetric(NativeMetric):
 
     def __init__(self, run: RunFrame) -> None:
         super().__init__(run)
-        self.count = Counters((*_COUNTED, *_GAPS, *_WAITED), run)
+        names = (*_COUNTED, *_GAPS, *_WAITED)
+        self.count = Counters([f"offers_{name}" for name in names], run)
         self._longest_us = np.zeros((run.agents, run.slots), np.int64)
 
     @classmethod
@@ -190,14 +191,15 @@ class OffersMetric(NativeMetric):
         where = (rows["agent"], rows.slot("at_us"))
         if rows.table == OFFER_WAITS:
             for name in _WAITED:
-                rows.add(self.count[name], where, rows[name])
+                rows.add(self.count[f"offers_{name}"], where, rows[name])
             rows.largest(self._longest_us, where, rows["usable_us"])
             return
         for name in (*_COUNTED, *_GAPS):
-            rows.add(self.count[name], where, rows[name])
+            rows.add(self.count[f"offers_{name}"], where, rows[name])
 
     def figures(self, scope: Scope) -> OffersFigures:
-        of = {name: scope.sum(self.count[name]) for name in self.count}
+        names = (*_COUNTED, *_GAPS, *_WAITED)
+        of = {name: scope.sum(self.count[f"offers_{name}"]) for name in names}
         gap = ratio(of["share_gap"], of["gaps"])
         return OffersFigures(
             offers_made=of["made"],

@@ -469,3 +469,7 @@ class HoldsEnded(CoreEvent):
     hold: Int64
     remainder: Int64
     cause: int
+
+@static_frozen
+class RoomFreed(CoreEvent):
+    machine: Int32

@@ -28,6 +28,7 @@ from parsync.core._native import (
     QuotaRequest,
     QuotaRoundDue,
     QuotaShares,
+    RoomFreed,
     RunningReply,
     RunningRequest,
     SampleDue,
@@ -75,6 +76,7 @@ CORE_EVENTS: tuple[type[Event], ...] = (
     HoldReply,
     HoldsReleased,
     HoldsEnded,
+    RoomFreed,
 )
 
 

@@ -83,6 +83,8 @@ class NodeSide(Participant, Protocol):
       machines are up at time 0. A start comes before its end, and each end exactly once. A machine
       goes down before its tasks end. If the pool has just reported a task as finished when the
       master evicts it, or loses its machine, the task ends as finished here;
+    - RoomFreed: machines of which room that was held for offers is free again. Nothing tells them
+      that room is held; a claim on it is rejected as HELD;
     - the CommitReply to each transaction that they sent for an agent of the protocol, after the
       starts that follow from it.
 

@@ -26,6 +26,7 @@ from parsync.core.events import (
     HoldEnd,
     HoldsEnded,
     MachinesChanged,
+    RoomFreed,
     SampleDue,
     Started,
     TasksAdopted,
@@ -397,7 +398,8 @@ class CellWatcher(ABC):
         self, now_us: int, hold: Int64, remainder: Int64, cause: HoldEnd
     ) -> list[Effect]:
         """Handle holds, of this participant or another, that a transaction or a lost machine ended:
-        int64[k] and int64[k, resources] as in HoldsEnded. Queues at the machines are not told."""
+        int64[k] and int64[k, resources] as in HoldsEnded. Queues at the machines are told of
+        on_room_freed() instead."""
         return []
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
@@ -495,6 +497,11 @@ class BaseNodeSide(CellWatcher):
             result: The cell's answer. A task with Reason.DUPLICATE runs already, or has run.
         """
 
+    def on_room_freed(self, now_us: int, machine: Int32) -> list[Effect]:
+        """Handle machines, int32[k], of which room that was held for offers is free again. Claims
+        on it were rejected as HELD."""
+        return []
+
     def free(self, machine: Int32) -> Int64:
         """What is neither used nor claimed on machines, int64[n, resources]. Over-commit counts as
         capacity, as it does for the cell."""
@@ -540,6 +547,8 @@ class BaseNodeSide(CellWatcher):
                 np.subtract.at(self.used, event.machine, self._request[event.task])
             case MachinesChanged():
                 self.up[event.machine] = event.up
+            case RoomFreed(machine):
+                return self.on_room_freed(now_us, machine)
         return super().handle(now_us, event)
 
     def finish(self, now_us: int) -> list[Record]:

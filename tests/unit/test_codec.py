@@ -85,6 +85,7 @@ EVENTS = [
     events.HoldReply(3, I64),
     events.HoldsReleased(I64),
     events.HoldsEnded(I64, REQUEST, 1),
+    events.RoomFreed(I32),
 ]
 
 

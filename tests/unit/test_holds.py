@@ -18,9 +18,11 @@ from parsync.core.events import (
     HoldsEnded,
     HoldsReleased,
     MachinesChanged,
+    RoomFreed,
     SampleDue,
     SyncReply,
     SyncRequest,
+    TasksStarted,
 )
 from parsync.core.master import EndsNotice, MasterCore
 from parsync.metrics.record import Record
@@ -189,10 +191,22 @@ def test_the_allocator_learns_what_an_accepted_offer_left() -> None:
     assert world.ended(CommitRequest(1, claims([1], first_task=9))) is None
 
 
+def test_queues_at_machines_learn_of_held_room_that_a_transaction_left() -> None:
+    """After the starts of its claims: of three holds one was used up."""
+    world = World()
+    holds = i64(world.hold(1, 0, 2), world.hold(1, 0, 2), world.hold(1, 1, 4))
+    sent = world.send(CommitRequest(1, claims([0, 0, 0, 2], holds=holds)))
+    to_workers = [event for to, event in sent if to == WORKERS]
+    assert [type(event) for event in to_workers] == [TasksStarted, RoomFreed]
+    assert to_workers[1].machine.tolist() == [0, 1]
+
+
 def test_the_allocator_learns_of_lost_machines_and_not_of_what_it_released() -> None:
     world = World()
     first, second = world.hold(0, 0, 2), world.hold(1, 1, 3)
-    assert world.send(HoldsReleased(i64(first, first, 99))) == []
+    [(to, freed)] = world.send(HoldsReleased(i64(first, first, 99)))
+    assert to == WORKERS and isinstance(freed, RoomFreed) and freed.machine.tolist() == [0]
+    assert world.send(HoldsReleased(i64(first))) == []
     ended = world.ended(MachinesChanged(i32(0, 1), np.array([False, False])))
     assert ended == ([second], [[3]], HoldEnd.LOST)
     assert len(world.master.cell.holds()) == 0

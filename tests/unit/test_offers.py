@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from tests.fixtures.offers_runs import SEED, modelled_starts, offers_arm, offers
 from tests.fixtures.unit_workloads import Unit, unit_workload
 from tests.fixtures.watched_runs import WatchedRun, Watcher, Witness
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 MS = 1000
 SECOND = 1_000_000
 
@@ -69,6 +71,7 @@ class OfferWitness(Watcher):
     Attributes:
         live: The offers without an answer: (agent, machine, amount).
         ended: How often each way of ending was seen.
+        kept: Of offers that have ended, the sum of room and how long they kept it.
     """
 
     def __init__(self, allocator: Any, locks: bool) -> None:
@@ -78,13 +81,16 @@ class OfferWitness(Watcher):
         self.seen_ids: set[int] = set()
         self.epoch: dict[int, int] = {}
         self.ended = {"accepted": 0, "declined": 0, "rescinded": 0}
+        self.made_us: dict[int, int] = {}
+        self.kept, self.now_us = 0, 0
 
     def end(self, offer: int, how: str) -> None:
-        self.live.pop(offer)  # a KeyError: it ended twice
+        _, _, amount = self.live.pop(offer)  # a KeyError: it ended twice
+        self.kept += amount * (self.now_us - self.made_us[offer])
         self.ended[how] += 1
 
     def seen(self, now_us: int, event: Event, effects: list[Effect]) -> None:
-        kind = type(event).__name__
+        kind, self.now_us = type(event).__name__, now_us
         if isinstance(event, Subscribe):
             if event.epoch > self.epoch.get(event.agent, -1):
                 self.epoch[event.agent] = event.epoch
@@ -119,6 +125,7 @@ class OfferWitness(Watcher):
                     assert amount > 0
                     self.seen_ids.add(offer)
                     self.live[offer] = effect.to, machine, amount
+                    self.made_us[offer] = one.made_us
 
 
 class CellWitness(Witness):
@@ -189,10 +196,16 @@ def test_every_offer_ends_once_and_nothing_stays_held(
     if own.get("suppress", True):
         assert not offers.live
     assert offers.ended == ends
+    held = rows["held"].sum() / 1e6 * workload.cell.capacity.sum()
+    kept = sum(
+        amount * (25 * SECOND - offers.made_us[offer])
+        for offer, (_, _, amount) in offers.live.items()
+    )
+    assert held == pytest.approx(offers.kept + kept, rel=1e-3)
     assert len(offers.seen_ids) == sum(ends.values()) + len(offers.live) == rows["made"].sum()
-    held = {} if not offers.locks else {m: a for _, m, a in offers.live.values()}
+    on_hand = {} if not offers.locks else {m: a for _, m, a in offers.live.values()}
     np.testing.assert_array_equal(
-        np.flatnonzero(ran.cell.held.any(axis=1)) if offers.locks else [], sorted(set(held))
+        np.flatnonzero(ran.cell.held.any(axis=1)) if offers.locks else [], sorted(set(on_hand))
     )
 
 
@@ -213,6 +226,45 @@ def test_without_locks_a_rival_may_take_what_is_offered_and_the_claim_fails() ->
         assert ran.outcome.drained
         failed[lock] = ran.sum("failed", "offer_waits")
     assert failed[True] == 0 < failed[False]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "expires"),
+    [
+        ({"kind": "probing"}, False),
+        ({"kind": "probing"}, True),
+        ({"kind": "probing", "binding": "random"}, False),
+        ({"kind": "machine_queues"}, False),
+    ],
+    ids=str,
+)
+def test_queues_at_machines_go_on_when_held_room_is_free_again(
+    protocol: dict[str, Any], expires: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two machines of six slots are held from 0 s to the end of a decision, of which one slot is
+    then used for long, or until the offers expire. No task ends meanwhile."""
+    monkeypatch.syspath_prepend(FIXTURES / "protocols")
+    units = [
+        Unit(((1,),), 0, is_gang=False, run_us=100 * SECOND),
+        Unit(((1,),) * 5, 50 * MS, is_gang=False, run_us=100 * SECOND),
+    ]
+    workload = unit_workload([[6], [6]], units)
+    task_class = np.array([1, 0, 0, 0, 0, 0], np.int8)
+    workload = replace(workload, tasks=replace(workload.tasks, task_class=task_class))
+    decision = ModelledTime(job_us=200 * MS, task_us=50)
+    waiting = GroupConfig(
+        name="waiting",
+        count=1,
+        protocol=protocol,
+        decision=ModelledTime(task_us=50),
+        task_class="batch",
+    )
+    slow = offers_group(1, takes="service", decision=decision)
+    arm = offers_arm(slow, waiting, offer_timeout_s=0.1 if expires else None)
+    ran = run(arm, workload, drain_us=10 * SECOND)
+    assert ran.rejections > 0
+    freed_us = (100 if expires else 200) * MS
+    assert freed_us <= ran.start_us[1:].min() and ran.start_us[1:].max() <= freed_us + 5 * MS
 
 
 def test_a_killed_agents_offers_end_with_its_epoch() -> None:
@@ -423,7 +475,8 @@ def test_hoarders_may_wait_for_each_other_for_ever_and_a_timeout_ends_that() -> 
     group = offers_group(2, gangs="hoard", kind="best_fit")
     even = run(offers_arm(group), gangs(2, 4, gap_ms=0), drain_us=100 * SECOND)
     assert not even.outcome.drained and (even.commit_us < 0).all()
-    assert even.sum("made") == 6 and even.sum("held") == 0, "they are still held"
+    assert even.sum("made") == 6 and even.sum("accepted") == even.sum("declined") == 0
+    assert 99 * SECOND < even.sum("held") / 1_000_000 <= 101 * SECOND, "the whole cell is held"
     workload = gangs(20, 4, gap_ms=0)
     drawn = run(offers_arm(group, sorter="random"), workload, drain_us=100 * SECOND)
     assert not drawn.outcome.drained

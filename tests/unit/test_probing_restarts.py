@@ -31,13 +31,16 @@ from parsync.protocols.probing.events import (
     TaskAnswers,
     TaskRequests,
 )
+from parsync.spec.decision_times import ModelledTime
 from schedulers.interface import ChangeKind
 from shared_state.transaction import CommitResult, Reason
+from tests.fixtures.changed import changed
 from tests.fixtures.killed_actors import (
     cell_and_tasks,
     check_all_placed_once,
     killed_three_times,
     make_run,
+    to_the_end,
 )
 from tests.fixtures.live_runs import probing_arm
 
@@ -57,6 +60,18 @@ def test_what_a_killed_scheduler_had_reserved_is_placed_once(
     arm, workload = probing_arm(beside, **options), cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, arm, workload)
     outcome = killed_three_times(ray, BOTH, in_step)
+    check_all_placed_once(outcome, arm, workload, tmp_path)
+
+
+def test_the_log_repeats_if_a_sample_falls_into_a_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decisions of 130 ms, and a sample every 100 ms. The replay learns how long a decision took
+    when it ends."""
+    arm, workload = probing_arm(), cell_and_tasks()
+    slow = changed(arm.groups[0], decision=ModelledTime(job_us=130_000, task_us=50))
+    arm = changed(arm, groups=(slow, *arm.groups[1:]))
+    outcome = to_the_end(make_run(monkeypatch, tmp_path, arm, workload))
     check_all_placed_once(outcome, arm, workload, tmp_path)
 
 

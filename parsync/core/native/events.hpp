@@ -553,6 +553,18 @@ Attributes:
   }
 };
 
+struct RoomFreed final : EventOf<RoomFreed> {
+  static constexpr EventType kType{kCoreKind, 32, Priority::Free};
+  static constexpr const char* kName = "RoomFreed";
+  static constexpr const char* kDoc =
+      R"(Master -> workers, for the queues at the machines: room that was held is free again on these
+machines, int32[k]. Holds were released, or a transaction that ended them left a part.)";
+
+  SharedColumn<int32_t> machine;  // [k]
+
+  static constexpr auto fields() { return std::tuple{Field{"machine", &RoomFreed::machine}}; }
+};
+
 inline void SyncReply::encode_for_log(EventEncoder&, std::string& out) const {
   msgpack::put_array_head(out, 2);
   msgpack::put_integer(out, epoch);

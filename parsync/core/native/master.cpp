@@ -115,6 +115,7 @@ Master::Master(ObservedCell cell, MasterSettings settings, Measurements& records
   }
   std::copy_if(settings_.watchers.begin(), settings_.watchers.end(), std::back_inserter(beside_),
                [](int64_t address) { return address != kWorkers; });
+  has_queues_ = beside_.size() < settings_.watchers.size();
   any_wants_ends_ = std::ranges::any_of(
       settings_.ends_notice, [](EndsNotice notice) { return notice != EndsNotice::Never; });
 }
@@ -132,8 +133,8 @@ void Master::handle(int64_t now_us, const EventPtr& event, Effects& effects) {
     case HoldRequest::kType.key():
       return hold(now_us, as<HoldRequest>(event), effects);
     case HoldsReleased::kType.key():
-      cell_.end_holds(as<HoldsReleased>(event).hold, now_us);
-      return;
+      return notify_room_freed(cell_.end_holds(as<HoldsReleased>(event).hold, now_us).machine,
+                               effects);
     case SampleDue::kType.key():
       return sample(now_us, as<SampleDue>(event).sample, effects);
     case MachinesChanged::kType.key():
@@ -191,9 +192,16 @@ void Master::commit(int64_t now_us, const CommitRequest& event, Effects& effects
   if (event.reply_to == owner) effects.send(owner, reply);
   if (result->evicted.size())
     notify_ended(now_us, describe(cell_.cell(), result->evicted), ChangeKind::Evicted, effects);
-  if (!cell_.cell().ended_holds().empty() && !beside_.empty())
-    notify_holds_ended(HoldEnd::Accepted,
-                       remainder_of(ended_holds(cell_.cell()), *transaction, *result), effects);
+  std::vector<int32_t> freed;
+  if (!cell_.cell().ended_holds().empty()) {
+    const Holds ended = ended_holds(cell_.cell());
+    const SharedTable<int64_t> remainder = remainder_of(ended, *transaction, *result);
+    for (size_t i = 0; i < ended.size(); ++i)
+      if (std::any_of(remainder.row(i), remainder.row(i) + remainder.width(),
+                      [](int64_t left) { return left > 0; }))
+        freed.push_back(ended.machine[i]);
+    notify_holds_ended(HoldEnd::Accepted, remainder, effects);
+  }
   const auto accepted =
       static_cast<size_t>(std::count(result->reason.begin(), result->reason.end(), int8_t{0}));
   if (accepted) {
@@ -203,6 +211,7 @@ void Master::commit(int64_t now_us, const CommitRequest& event, Effects& effects
     started.owner = owner_column(static_cast<int32_t>(owner), accepted);
     notify_started(std::make_shared<const TasksStarted>(std::move(started)), effects);
   }
+  notify_room_freed(copied_column(freed), effects);  // they know by then what the claims took
   if (event.reply_to != owner) {  // one who watches the cell knows of the starts by then
     effects.send(event.reply_to, reply);
     ClaimsSettled settled;
@@ -280,6 +289,13 @@ void Master::notify_holds_ended(HoldEnd cause, const SharedTable<int64_t>& remai
   ended.cause = static_cast<int64_t>(cause);
   const EventPtr event = std::make_shared<const HoldsEnded>(std::move(ended));
   for (const int64_t address : beside_) effects.send(address, event);
+}
+
+void Master::notify_room_freed(SharedColumn<int32_t> machine, Effects& effects) {
+  if (!has_queues_ || !machine.size()) return;
+  RoomFreed freed;
+  freed.machine = std::move(machine);
+  effects.send(kWorkers, std::move(freed));
 }
 
 void Master::add_waiting_ends(int64_t agent, std::shared_ptr<const TasksEnded> ended) {

@@ -13,7 +13,8 @@
 //   SampleDue       -> a row of the cell's time series; all rows are handed out
 //
 // Holds that a transaction or a lost machine ends: HoldsEnded to participants beside the master
-// that watch the cell.
+// that watch the cell. Held room that is free again: RoomFreed to the worker pool, where protocols
+// have queues at the machines.
 //
 // Watchers (participants beside the master, and the worker pool where protocols have queues at the
 // machines) are notified of every start, end and machine change. The pool is not notified of the
@@ -111,6 +112,8 @@ class Master : public Participant {
 
   void hold(int64_t now_us, const HoldRequest& event, Effects& effects);
   void notify_holds_ended(HoldEnd cause, const SharedTable<int64_t>& remainder, Effects& effects);
+  // Of machines, int32[k], to the queues there.
+  void notify_room_freed(SharedColumn<int32_t> machine, Effects& effects);
   void notify_started(EventPtr started, Effects& effects);
   void notify_ended(int64_t now_us, const Released& ended, ChangeKind change, Effects& effects);
   SharedColumn<int32_t> owner_column(int32_t owner, size_t count);
@@ -118,6 +121,7 @@ class Master : public Participant {
   ObservedCell cell_;
   MasterSettings settings_;
   std::vector<int64_t> beside_;  // the watchers but for the worker pool
+  bool has_queues_ = false;      // whether the worker pool is a watcher
   bool any_wants_ends_ = false;
   WaitingEnds waiting_ends_;
   Measurements& records_;

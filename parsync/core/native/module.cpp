@@ -26,7 +26,7 @@ void bind_events(nanobind::module_& module) {
                   TasksAdopted, MachinesChanged, SampleDue, HeartbeatDue, PhaseDue, ArrivalsDue,
                   MachinesDue, ClaimsSettled, AllocationsEnded, QuotaRoundDue, QuotaRequest,
                   QuotaReport, QuotaGrant, QuotaShares, RunningRequest, RunningReply, HoldRequest,
-                  HoldReply, HoldsReleased, HoldsEnded>();
+                  HoldReply, HoldsReleased, HoldsEnded, RoomFreed>();
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ void WorkerPool::handle(int64_t now_us, const EventPtr& event, Effects& effects)
       return notify_ended(now_us, as<AllocationsEnded>(event), effects);
     case Started::kType.key():
     case MachinesChanged::kType.key():
+    case RoomFreed::kType.key():
       return notify(now_us, event, effects);
     case CommitReply::kType.key(): {
       const auto owner = static_cast<size_t>(as<CommitReply>(event).scheduler);

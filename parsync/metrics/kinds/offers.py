@@ -33,10 +33,15 @@ TABLES: Tables = {
             "held": Column(
                 "int64",
                 _PPM_US,
-                "how long offers that have ended kept room, times this room in millionths of the "
+                "how long offers kept room in the interval, times this room in millionths of the "
                 "cell's first resource",
             ),
-            "used": Column("int64", _PPM_US, "the part of it that was then claimed"),
+            "used": Column(
+                "int64",
+                _PPM_US,
+                "how long offers accepted in the interval had kept the room that was then claimed, "
+                "in the same unit",
+            ),
             "share": Column(
                 "int64",
                 "ppm",

@@ -189,11 +189,12 @@ nb::tuple offers_of(const SideState::Offers& of, size_t width) {
 nb::tuple state_of_side(BoundOffersCellSide& self) {
   const offers::OffersCellSide& side = self.side();
   const SideState of = side.state();
-  return nb::make_tuple(array_of(of.epoch), offers_of(of.outstanding, side.width()),
-                        offers_of(of.asked, side.width()),
-                        nb::make_tuple(of.last_offer, of.requests, of.is_pending, of.runs),
-                        array_of(of.candidates), array_of(of.rivals_use), of.rivals_changed,
-                        array_of(of.counts, side.agents()));
+  return nb::make_tuple(
+      array_of(of.epoch), offers_of(of.outstanding, side.width()),
+      offers_of(of.asked, side.width()),
+      nb::make_tuple(of.last_offer, of.requests, of.is_pending, of.runs, of.counted_us),
+      array_of(of.candidates), array_of(of.rivals_use), of.rivals_changed,
+      array_of(of.counts, side.agents()));
 }
 
 void load_offers(const nb::object& state, SideState::Offers& of, size_t width) {
@@ -217,6 +218,7 @@ void restore_side(BoundOffersCellSide& self, const nb::tuple& state) {
   of.requests = BoundValue<int64_t>::from(numbers[1], "state");
   of.is_pending = nb::cast<bool>(numbers[2]);
   of.runs = BoundValue<int64_t>::from(numbers[3], "state");
+  of.counted_us = BoundValue<int64_t>::from(numbers[4], "state");
   load(state[4], of.candidates, side.machines());
   load(state[5], of.rivals_use, side.width());
   of.rivals_changed = nb::cast<bool>(state[6]);

@@ -119,6 +119,9 @@ void NodeQueues::handle(int64_t now_us, const EventPtr& event, Effects& effects)
     case MachinesChanged::kType.key():
       on_machines(now_us, event);
       break;
+    case RoomFreed::kType.key():
+      on_room_freed(now_us, event);
+      break;
     case AgentRestarted::kType.key(): {
       const auto& restarted = as<AgentRestarted>(event);
       is_current(now_us, restarted.agent, restarted.epoch);
@@ -308,6 +311,14 @@ void NodeQueues::on_machines(int64_t now_us, const EventPtr& event) {
   }
 }
 
+void NodeQueues::on_room_freed(int64_t now_us, const EventPtr& event) {
+  for (const int32_t freed : as<RoomFreed>(event).machine) {
+    const size_t machine = machine_row(freed);
+    ++machines_[machine].changes;
+    serve(now_us, machine);
+  }
+}
+
 void NodeQueues::on_claimed(int64_t now_us, const EventPtr& event) {
   const CommitResult& result = *as<CommitReply>(event).result;
   const auto found = claims_.find(result.sequence);
@@ -328,7 +339,8 @@ void NodeQueues::on_claimed(int64_t now_us, const EventPtr& event) {
       lose(machine, held.reservation);
     } else {
       push_front(now_us, machine, held.reservation);
-      // Somebody else was first. Only an end makes room again, unless one came meanwhile.
+      // Somebody else was first. Only an end, of a task or of what the cell held for an offer,
+      // makes room again, unless one came meanwhile.
       machines_[machine].blocked = held.changes;
     }
     serve(now_us, machine);

@@ -7,7 +7,8 @@
 //     bound       -> CommitRequest for its task
 //   TaskAnswers   -> a task: CommitRequest; none: the hold ends, the next reservation's turn
 //   CommitReply   -> accepted: the hold ends, as the task runs; rejected: the reservation is the
-//                    first in its queue again, and waits until tasks of the machine end
+//                    first in its queue again, and waits until tasks of the machine end, or offers
+//                    that held its room
 //   machine down  -> ProbesLost to the agents of its reservations
 //
 // Invariants. A reservation is in a queue, or has a hold, or has ended; it ends once (launched,
@@ -111,7 +112,7 @@ class NodeQueues final : public Participant {
     uint32_t first = kNone, last = kNone;
     uint32_t length = 0;
     uint32_t busy = 0;         // tasks of any protocol, as far as known here, and holds
-    uint32_t changes = 0;      // how often tasks have ended here, or it came or went
+    uint32_t changes = 0;      // how often room was freed here, or it came or went
     uint32_t blocked = kNone;  // nothing is tried while `changes` is this
     int64_t head_since_us = 0;
   };
@@ -137,6 +138,7 @@ class NodeQueues final : public Participant {
   void on_answers(int64_t now_us, const EventPtr& event, Effects& effects);
   void on_cancelled(int64_t now_us, const EventPtr& event, Effects& effects);
   void on_lengths(int64_t now_us, const EventPtr& event, Effects& effects);
+  void on_room_freed(int64_t now_us, const EventPtr& event);
   void on_claimed(int64_t now_us, const EventPtr& event);
   void on_started(const EventPtr& event);
   void on_ended(int64_t now_us, const EventPtr& event);

@@ -396,12 +396,17 @@ void OffersCellSide::count_end(int64_t now_us, const std::vector<size_t>& rows, 
     const int64_t* const amount = offers_.amount(row);
     owner_.push_back(agent);
     amount_.insert(amount_.end(), amount, amount + width());
-    const int64_t lasted_us = now_us - offers_.made_us(row);
     ++count(how, agent);
-    count(kHeld, agent) += amount[0] / unit_ * lasted_us;
-    if (used) count(kUsed, agent) += (*used)[i * width()] / unit_ * lasted_us;
+    count_held(now_us, row);
+    if (used) count(kUsed, agent) += (*used)[i * width()] / unit_ * (now_us - offers_.made_us(row));
   }
   allocator_.on_offers_ended(owner_, amount_.data());
+}
+
+// Counts how long an offer has kept room since the last sample.
+void OffersCellSide::count_held(int64_t now_us, size_t row) {
+  const int64_t since_us = std::max(offers_.made_us(row), counted_us_);
+  count(kHeld, offers_.agent(row)) += offers_.amount(row)[0] / unit_ * (now_us - since_us);
 }
 
 // Filters what agents did not want of offers.
@@ -494,6 +499,8 @@ std::vector<int32_t> OffersCellSide::agents_of(const std::vector<size_t>& rows) 
 // Measurements.
 
 void OffersCellSide::record(int64_t now_us) {
+  offers_.each([&](size_t row) { count_held(now_us, row); });
+  counted_us_ = now_us;
   const std::vector<int32_t> agents = allocator_.framework_numbers();
   const std::vector<int64_t> shares = allocator_.shares_ppm();
   const auto [least, most] = std::ranges::minmax(shares);
@@ -541,6 +548,7 @@ OffersCellSide::State OffersCellSide::state() const {
   state.requests = requests_;
   state.is_pending = is_pending_;
   state.runs = runs_;
+  state.counted_us = counted_us_;
   state.candidates = candidates_;
   state.rivals_use = rivals_use_;
   state.rivals_changed = rivals_changed_;
@@ -564,6 +572,7 @@ void OffersCellSide::restore(const State& state) {
   requests_ = state.requests;
   is_pending_ = state.is_pending;
   runs_ = state.runs;
+  counted_us_ = state.counted_us;
   candidates_ = state.candidates;
   rivals_use_ = state.rivals_use;
   rivals_changed_ = state.rivals_changed;

@@ -111,6 +111,7 @@ class OffersCellSide final : public Participant {
     int64_t last_offer = 0, requests = 0;
     bool is_pending = false;
     int64_t runs = 0;
+    int64_t counted_us = 0;
     std::vector<uint8_t> candidates;  // by machine
     std::vector<int64_t> rivals_use;
     bool rivals_changed = false;
@@ -172,6 +173,7 @@ class OffersCellSide final : public Participant {
 
   void count_end(int64_t now_us, const std::vector<size_t>& rows, Count how,
                  const std::vector<int64_t>* used = nullptr);
+  void count_held(int64_t now_us, size_t row);
   void refuse(int64_t now_us, const std::vector<size_t>& rows, const std::vector<int64_t>& amount);
   void release(const std::vector<size_t>& rows, Effects& effects);
   void tell(const std::vector<size_t>& rows, Effects& effects);
@@ -205,6 +207,8 @@ class OffersCellSide final : public Participant {
   std::vector<int64_t> rivals_use_;
   bool rivals_changed_ = false;
   std::vector<int64_t> counts_;  // [kCounts, agents]
+  // until when kHeld has been counted of the offers without an answer
+  int64_t counted_us_ = 0;
   int64_t runs_ = 0;
 
   // scratch

@@ -217,24 +217,24 @@ void ProbingAgent::decide(int64_t decision, int64_t now_us) {
 
 int64_t ProbingAgent::decision_us(int64_t elapsed_ns) {
   DecisionWork work{};
-  std::vector<int64_t> about;
+  decided_tasks_.clear();
   for (const int64_t number : deciding_)
     for (const Waiting& task : requests_.at(number).tasks) {
-      about.push_back(task.task);
+      decided_tasks_.push_back(task.task);
       work.service_tasks += settings_.task_class[static_cast<size_t>(task.task)] == kService;
     }
-  work.tasks = static_cast<int64_t>(about.size());
+  work.tasks = static_cast<int64_t>(decided_tasks_.size());
   work.operations = static_cast<int64_t>(drawn_.size());
   work.elapsed_ns = elapsed_ns;
   decision_us_ = duration_us(settings_.clock, work);
-  parts_.log.decided(decision_us_);
-  parts_.log.attempts({begun_us_, decision_us_, about});
   return decision_us_;
 }
 
 void ProbingAgent::on_decided(int64_t now_us, int64_t decision, Effects& effects) {
   if (decision != decisions_ || deciding_.empty())
     throw std::invalid_argument("DecisionDone: expected after decide(), with its number");
+  parts_.log.decided(decision_us_);
+  parts_.log.attempts({begun_us_, decision_us_, decided_tasks_});
   send_probes(now_us, effects);
   deciding_.clear();
   wake(now_us, effects);

@@ -214,6 +214,7 @@ class ProbingAgent final : public Decider {
   bool due_ = false;                                 // a DecisionDue is set
   int64_t begun_us_ = 0;
   int64_t decision_us_ = 0;
+  std::vector<int64_t> decided_tasks_;  // of the decision under way
   std::vector<int32_t> drawn_;  // machines of all requests of the decision, one after the other
   std::vector<size_t> drawn_end_;
   std::vector<LostProbe> lost_;  // to be sent again

@@ -41,6 +41,8 @@ from shared_state.tasks import NO_GANG, Int64
 from shared_state.transaction import CommitResult, Reason
 
 _NONE: Int64 = np.zeros(0, np.int64)
+# numpy compares with plain numbers three times as fast as with enums
+_ACCEPTED, _DUPLICATE = int(Reason.ACCEPTED), int(Reason.DUPLICATE)
 _WAITS = (Activity.IDLE, Activity.WAITING_FOR_GRANT, Activity.BLOCKED_ON_CAPACITY)
 # rounds without a place after which tasks are given up: they never are
 _FOR_EVER = 1 << 40
@@ -274,7 +276,7 @@ class OffersAgent(SchedulerAgent):
         self, now_us: int, round_: Round, result: CommitResult, first_commits: int, delay_us: int
     ) -> None:
         """Count the claims on accepted offers that failed."""
-        failed = (result.reason != Reason.ACCEPTED) & (result.reason != Reason.DUPLICATE)
+        failed = (result.reason != _ACCEPTED) & (result.reason != _DUPLICATE)
         if failed.any():
             self._add_row(now_us, failed=int(np.count_nonzero(failed)))
 

@@ -38,6 +38,7 @@ from schedulers.objective import PlacementConstraints
 from schedulers.prices.interface import DemandCounts, SharesDemand
 from schedulers.registry import SchedulerSpec
 from schedulers.running_tasks import OwnAllocations, RunningTasks
+from schedulers.scoring.scheduler import ScoringScheduler
 from schedulers.unplaceable import (
     UnplaceableUnits,
     with_unplaceable,
@@ -70,9 +71,8 @@ class CheckedScheduler:
     Attributes:
         calling: The call that is under way, "" if none is; other threads and signal handlers may
             read it. Constructors are called here, too (build).
-        greedy: The scheduler in native code, if it is a greedy placer of this repository that
-            learns nothing in Python: its plans are those that plan_and_claim() makes. None for
-            others.
+        planner: The scheduler in native code, if it is a placer of this repository whose plans need
+            nothing of Python: its plans are those that plan_and_claim() makes. None for others.
     """
 
     def __init__(
@@ -112,9 +112,9 @@ class CheckedScheduler:
         ):  # (else the check follows each plan)
             _freeze(table)
             self._claiming = scheduler
-        self.greedy: NativePlanner | None = None
-        if isinstance(scheduler, GreedyScheduler) and scheduler is self._claiming:
-            self.greedy = scheduler.planner(table) if scheduler.plans_natively else None
+        self.planner: NativePlanner | None = None
+        if isinstance(scheduler, GreedyScheduler | ScoringScheduler) and self._claiming is not None:
+            self.planner = scheduler.planner(table) if scheduler.plans_natively else None
         self._round = 0
         self.calling = ""
         self._shared_demand: SharesDemand | None = None

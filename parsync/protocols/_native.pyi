@@ -52,6 +52,62 @@ class DemandReply(OptimisticEvent):
     tasks: Int64
     squares: Int64
 
+class OffersEvent(Event):
+    kind: ClassVar[str]
+
+@static_frozen
+class Subscribe(OffersEvent):
+    agent: int
+    epoch: int
+    suppressed: bool
+
+@static_frozen
+class Suppress(OffersEvent):
+    agent: int
+    epoch: int
+
+@static_frozen
+class Revive(OffersEvent):
+    agent: int
+    epoch: int
+
+@static_frozen
+class Offers(OffersEvent):
+    epoch: int
+    made_us: int
+    offer: Int64
+    machine: Int32
+    amount: Int64
+
+@static_frozen
+class OffersAnswered(OffersEvent):
+    agent: int
+    epoch: int
+    accepted: Int64
+    accepted_amount: Int64
+    declined: Int64
+
+@static_frozen
+class OffersRescinded(OffersEvent):
+    epoch: int
+    offer: Int64
+
+@static_frozen
+class TasksWanted(OffersEvent):
+    agent: int
+    epoch: int
+    request: Int64
+    tasks: Int64
+
+@static_frozen
+class IntervalDue(OffersEvent): ...
+
+@static_frozen
+class AllocationDue(OffersEvent): ...
+
+@static_frozen
+class ExpiryDue(OffersEvent): ...
+
 class ProbingEvent(Event):
     kind: ClassVar[str]
 
@@ -455,3 +511,43 @@ def add_report(
     last: int,
 ) -> int: ...
 def __getattr__(name: str) -> Any: ...
+
+class OffersCellSide(NativeParticipant):
+    def __init__(
+        self, records: Measurements, settings: object, allocator: OfferAllocator, cell: Any
+    ) -> None: ...
+    def record(self, now_us: int) -> None: ...
+    def state(self) -> tuple[Any, ...]: ...
+    def load_state(self, state: tuple[Any, ...]) -> None: ...
+
+class OfferedRoom:
+    def __init__(self, view: ClusterView) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def offer(self) -> Int64: ...
+    @property
+    def machine(self) -> Int32: ...
+    @property
+    def amount(self) -> Int64: ...
+    @property
+    def in_round(self) -> NDArray[np.bool_]: ...
+    @property
+    def rescinded(self) -> NDArray[np.bool_]: ...
+    @property
+    def partitions(self) -> int: ...
+    def made_us(self, machine: Int32) -> Int64: ...
+    def start(self, now_us: int) -> None: ...
+    def add(self, now_us: int, event: Offers) -> None: ...
+    def begin_round(self) -> None: ...
+    def on_machines_of(self, machine: Int32) -> NDArray[np.bool_]: ...
+    def rescind(self, now_us: int, offer: Int64) -> None: ...
+    def end_round(self, now_us: int, kept: NDArray[np.bool_]) -> None: ...
+    def remove_all(self, now_us: int) -> Int64: ...
+
+def looked_at(
+    offered: Int64, placed: Int64, job: Int64, task_class: NDArray[np.int8]
+) -> tuple[int, int, int, int, int]:
+    """What a decision looked at, as LookedAt in native/offers_agent.hpp: tasks, jobs, service
+    tasks, service jobs, batch jobs."""

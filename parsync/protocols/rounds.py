@@ -1,7 +1,7 @@
 """The decision rounds of agents that drive a scheduler: what a round is, what its scheduler does
 with the tasks that it is offered, and how long that takes.
 
-A greedy placer of this repository that places without prices is called in native code
+A placer of this repository that needs nothing of Python is called in native code
 (parsync/protocols/native/round_planner.hpp). Other schedulers are called here.
 """
 
@@ -144,7 +144,7 @@ def native_planner(
     """
     clock, scheduler = native_clock(environment.clock), environment.scheduler
     assert scheduler is not None, "ProtocolCapability.RUNS_SCHEDULERS is declared"
-    if scheduler.greedy is None or view.preemptible is not None or clock is None:
+    if scheduler.planner is None or view.preemptible is not None or clock is None:
         return None
     units = scheduler.unplaceable
     return _native.RoundPlanner(
@@ -154,7 +154,7 @@ def native_planner(
         view.with_seqnum,
         clock,
         environment.clock.charges_kept,
-        scheduler.greedy,
+        scheduler.planner,
         environment.shared.table.task_class,
         None if units is None else units.native,
     )

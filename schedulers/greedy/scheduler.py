@@ -196,6 +196,7 @@ class GreedyScheduler:
             int(context.ranking),
             int(context.quality),
             context.stream,
+            context.now_us,
             prices,
         )
         return claimed_plan(found, task, self.learning, self.priced_machines)
@@ -304,7 +305,7 @@ class _NativeTasks(Protocol):
 
 
 class NativePlanner(Protocol):
-    """A greedy placer in native code (native/placer.hpp)."""
+    """A placer of this repository in native code (TaskPlanner in native/placer.hpp)."""
 
     def plan_and_claim(
         self,
@@ -314,12 +315,14 @@ class NativePlanner(Protocol):
         ranking: int,
         quality: int,
         stream: int,
+        now_us: int,
         prices: object,
     ) -> tuple[NativePlan, tuple[int, int, int, int]]:
-        """Place tasks, int64[n], and take their claims out of the view.
+        """Place tasks, int64[n], and take their claims out of the view. prices: of a greedy placer,
+        as GreedyScheduler.learn() returns them; None: there are none.
 
         Returns:
-            The plan, and its counted work as GreedyScheduler.work shows it.
+            The plan, and its counted work as the scheduler's `work` shows it.
         """
         ...
 

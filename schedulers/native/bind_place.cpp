@@ -19,9 +19,9 @@ namespace {
 
 using agora::BoundCatalog;
 using agora::BoundDecisionClock;
-using agora::BoundGreedyPlanner;
 using agora::BoundPricedRows;
 using agora::BoundTaskColumns;
+using agora::BoundTaskPlanner;
 using agora::BoundUnplaceableUnits;
 using agora::CatalogColumns;
 using agora::ClusterView;
@@ -113,16 +113,32 @@ nb::tuple columns_of(const BoundTaskColumns& table, nb::handle task) {
                         agora::array_of(tasks.request, table.columns().dimensions));
 }
 
-nb::tuple plan_and_claim(BoundGreedyPlanner& self, ClusterView& view, nb::handle task,
+class BoundGreedyPlanner final : public BoundTaskPlanner {
+ public:
+  BoundGreedyPlanner(nb::object catalog, const BoundTaskColumns& columns, int kind,
+                     bool preferred_first, const std::array<int64_t, 4>& weights_ps)
+      : BoundTaskPlanner(columns),
+        catalog_(std::move(catalog)),
+        planner_(nb::cast<const agora::BoundCatalog&>(catalog_).catalog, table.columns(),
+                 kind_of(kind), preferred_first, weights_ps) {}
+
+  agora::TaskPlanner& planner() override { return planner_; }
+
+ private:
+  const nb::object catalog_;
+  agora::GreedyPlanner planner_;
+};
+
+nb::tuple plan_and_claim(BoundTaskPlanner& self, ClusterView& view, nb::handle task,
                          nb::handle partition_order, int ranking, int quality, uint64_t stream,
-                         BoundPricedRows* prices) {
+                         int64_t now_us, BoundPricedRows* prices) {
   const Column<const int64_t> ids(task, "task", length_of(task, "task"));
   const Column<const int32_t> order(partition_order, "partition_order",
                                     length_of(partition_order, "partition_order"));
-  const agora::ClaimedPlan plan = self.planner.plan_and_claim(
+  const agora::ClaimedPlan plan = self.planner().plan_and_claim(
       view, ids.span(),
-      {stream, agora::ranking_of(ranking), agora::quality_of(quality), order.span()}, {},
-      prices == nullptr ? nullptr : &prices->rows);
+      {stream, agora::ranking_of(ranking), agora::quality_of(quality), order.span(), now_us,
+       prices == nullptr ? nullptr : &prices->rows});
   return nb::make_tuple(agora::arrays_of(plan, self.table.columns().dimensions, task),
                         nb::tuple(nb::cast(plan.counted_work)));
 }
@@ -184,17 +200,18 @@ void bind_place(nb::module_& module) {
                     agora::InAnyOrder<int64_t, 1>>(),
            nb::arg("request"), nb::arg("preference"), nb::arg("gang"))
       .def("columns_of", &columns_of);
-  nb::class_<BoundGreedyPlanner>(module, "GreedyPlanner",
-                                 "A greedy placer of tasks by id; see placer.hpp.")
+  nb::class_<BoundTaskPlanner>(module, "TaskPlanner", "Plans tasks by id; see placer.hpp.")
+      .def("plan_and_claim", &plan_and_claim, nb::arg("view"), nb::arg("task"),
+           nb::arg("partition_order"), nb::arg("ranking"), nb::arg("quality"), nb::arg("stream"),
+           nb::arg("now_us"), nb::arg("prices").none(),
+           "Places tasks (int64[n], ids) and takes the claims of those that found a place out of\n"
+           "the view. Returns the plan (bound_types.hpp, arrays_of) and its counted work.");
+  nb::class_<BoundGreedyPlanner, BoundTaskPlanner>(module, "GreedyPlanner",
+                                                   "A greedy placer of tasks by id.")
       .def(
           nb::init<nb::object, const BoundTaskColumns&, int, bool, const std::array<int64_t, 4>&>(),
           nb::arg("catalog"), nb::arg("table"), nb::arg("kind"), nb::arg("preferred_first"),
-          nb::arg("weights_ps"))
-      .def("plan_and_claim", &plan_and_claim, nb::arg("view"), nb::arg("task"),
-           nb::arg("partition_order"), nb::arg("ranking"), nb::arg("quality"), nb::arg("stream"),
-           nb::arg("prices").none(),
-           "Places tasks (int64[n], ids) and takes the claims of those that found a place out of\n"
-           "the view. Returns the plan (bound_types.hpp, arrays_of) and its counted work.");
+          nb::arg("weights_ps"));
   nb::class_<BoundUnplaceableUnits>(module, "UnplaceableUnits")
       .def(nb::init<agora::In<int64_t>, agora::In<int64_t>, agora::In<int64_t>,
                     agora::In<int64_t>>(),

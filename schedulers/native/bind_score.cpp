@@ -1,7 +1,10 @@
 // Python's access to the scoring kernel.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -45,6 +48,27 @@ struct BoundScorer {
                rule_of(kind, percentage, spread, enough), remembers) {}
   const nb::object catalog;
   Scorer scorer;
+};
+
+class BoundScoringPlanner final : public agora::BoundTaskPlanner {
+ public:
+  BoundScoringPlanner(nb::object scorer, const agora::BoundTaskColumns& columns,
+                      agora::In<int64_t> job, agora::In<int8_t> task_class,
+                      const std::array<int64_t, 4>& weights_ps)
+      : BoundTaskPlanner(columns),
+        scorer_(std::move(scorer)),
+        job_(std::move(job)),
+        task_class_(std::move(task_class)),
+        planner_(nb::cast<BoundScorer&>(scorer_).scorer, table.columns(), agora::span_of(job_),
+                 agora::span_of(task_class_), weights_ps) {}
+
+  agora::TaskPlanner& planner() override { return planner_; }
+
+ private:
+  const nb::object scorer_;
+  const agora::In<int64_t> job_;
+  const agora::In<int8_t> task_class_;
+  agora::ScoringPlanner planner_;
 };
 
 nb::tuple plan(BoundScorer& self, ClusterView& view, nb::handle task, nb::handle job,
@@ -165,4 +189,10 @@ void bind_score(nb::module_& module) {
            "looked at. See priority_preemption.hpp.")
       .def("observe", &observe, nb::arg("change"), nb::arg("at_us"), nb::arg("task"),
            nb::arg("machine"), nb::arg("job"));
+  nb::class_<BoundScoringPlanner, agora::BoundTaskPlanner>(module, "ScoringPlanner",
+                                                           "A scorer of tasks by id.")
+      .def(nb::init<nb::object, const agora::BoundTaskColumns&, agora::In<int64_t>,
+                    agora::In<int8_t>, const std::array<int64_t, 4>&>(),
+           nb::arg("scorer"), nb::arg("table"), nb::arg("job"), nb::arg("task_class"),
+           nb::arg("weights_ps"));
 }

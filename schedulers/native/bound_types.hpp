@@ -180,16 +180,17 @@ struct BoundTaskColumns {
   const InAnyOrder<int64_t, 1> gang;
 };
 
-struct BoundGreedyPlanner {
-  BoundGreedyPlanner(nanobind::object catalog, const BoundTaskColumns& table, int kind,
-                     bool preferred_first, const std::array<int64_t, 4>& weights_ps)
-      : catalog(std::move(catalog)),
-        table(table),
-        planner(nanobind::cast<const BoundCatalog&>(this->catalog).catalog, this->table.columns(),
-                kind_of(kind), preferred_first, weights_ps) {}
-  const nanobind::object catalog;
+// A planner with what it borrows.
+class BoundTaskPlanner {
+ public:
+  explicit BoundTaskPlanner(const BoundTaskColumns& table) : table(table) {}
+  virtual ~BoundTaskPlanner() = default;
+  BoundTaskPlanner(const BoundTaskPlanner&) = delete;
+  BoundTaskPlanner& operator=(const BoundTaskPlanner&) = delete;
+
+  virtual TaskPlanner& planner() = 0;
+
   const BoundTaskColumns table;
-  GreedyPlanner planner;
 };
 
 // The columns of schedulers.unplaceable.UnplaceableUnits.

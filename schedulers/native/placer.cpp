@@ -680,9 +680,9 @@ void OfferedTasks::read(const PlacingColumns& table, std::span<const int64_t> ta
   }
 }
 
-ClaimedPlan GreedyPlanner::plan_and_claim(ClusterView& view, std::span<const int64_t> task,
-                                          const PlanContext& context,
-                                          std::span<const uint8_t> never, PricedRows* prices) {
+ClaimedPlan TaskPlanner::plan_and_claim(ClusterView& view, std::span<const int64_t> task,
+                                        const PlanContext& context,
+                                        std::span<const uint8_t> never) {
   if (table_.dimensions != view.static_state().dimensions())
     throw std::invalid_argument("the tasks are of another cell than the view");
   if (!never.empty() && never.size() != task.size())
@@ -696,7 +696,7 @@ ClaimedPlan GreedyPlanner::plan_and_claim(ClusterView& view, std::span<const int
     offered = offered_;
   }
   // A scheduler is not called if there is nothing left to offer to it.
-  if (never.empty() || !offered.empty()) place_offered(view, offered, context, prices, plan);
+  if (never.empty() || !offered.empty()) place_offered(view, offered, context, plan);
   for (size_t i = 0; i < never.size(); ++i) {
     if (!never[i]) continue;
     plan.pending.push_back(task[i]);
@@ -709,18 +709,12 @@ ClaimedPlan GreedyPlanner::plan_and_claim(ClusterView& view, std::span<const int
   return plan;
 }
 
-void GreedyPlanner::place_offered(ClusterView& view, std::span<const int64_t> task,
-                                  const PlanContext& context, PricedRows* prices,
-                                  ClaimedPlan& plan) {
+void TaskPlanner::place_offered(ClusterView& view, std::span<const int64_t> task,
+                                const PlanContext& context, ClaimedPlan& plan) {
   const size_t count = task.size(), width = table_.dimensions;
   tasks_.read(table_, task);
   found_.resize(count);
-  PlaceRequest input{count,       tasks_.request.data(),   tasks_.preference,
-                     tasks_.gang, context.partition_order, context.ranking,
-                     kind_,       context.stream,          preferred_first_};
-  input.prices = prices;
-  input.quality = context.quality;
-  const PlaceWork work = place(view, catalog_, input, found_.data());
+  const Work work = find(view, task, tasks_, context, found_);
 
   const auto placed = static_cast<size_t>(
       std::count_if(found_.begin(), found_.end(), [](int32_t row) { return row >= 0; }));
@@ -745,13 +739,26 @@ void GreedyPlanner::place_offered(ClusterView& view, std::span<const int64_t> ta
   if (view.first_oversubscribed(plan.machine, plan.request.data(), {}, nullptr) >= 0)
     throw std::logic_error("the kernel placed more than the view has room for");
 
-  plan.counted_work = {1, preferred_first_ ? work.searches : static_cast<int64_t>(count),
-                       work.looked_at, work.ranked};
+  plan.counted_work = work.counted;
   Int128 work_ps = 0;
   for (size_t i = 0; i < weights_ps_.size(); ++i)
     work_ps += Int128{weights_ps_[i]} * plan.counted_work[i];
   plan.operations = static_cast<int64_t>(work_ps / kPsPerOperation);
   plan.partitions_scanned = work.partitions_scanned;
+}
+
+TaskPlanner::Work GreedyPlanner::find(ClusterView& view, std::span<const int64_t> task,
+                                      const OfferedTasks& columns, const PlanContext& context,
+                                      std::span<int32_t> machine) {
+  PlaceRequest input{task.size(),  columns.request.data(),  columns.preference,
+                     columns.gang, context.partition_order, context.ranking,
+                     kind_,        context.stream,          preferred_first_};
+  input.prices = context.prices;
+  input.quality = context.quality;
+  const PlaceWork work = place(view, catalog_, input, machine.data());
+  const auto tasks = static_cast<int64_t>(task.size());
+  return {{1, preferred_first_ ? work.searches : tasks, work.looked_at, work.ranked},
+          work.partitions_scanned};
 }
 
 }  // namespace agora

@@ -449,6 +449,8 @@ struct PlanContext {
   PartitionRanking ranking;
   PartitionQuality quality;
   std::span<const int32_t> partition_order;  // the freshest first
+  int64_t now_us = 0;
+  PricedRows* prices = nullptr;  // none: no placement has a price
 };
 
 // A plan about n tasks whose k claims have been taken out of the view.
@@ -462,7 +464,7 @@ struct ClaimedPlan {
   std::vector<int8_t> pending_reason;     // schedulers.interface.PendingReason
   int64_t ticket = -1;                    // of the claims in the view
   size_t too_large = 0;                   // tasks that were not offered, because nothing holds them
-  std::array<int64_t, 4> counted_work{};  // plans (1), tasks, rows looked at, rows ranked
+  std::array<int64_t, 4> counted_work{};  // plans (1), and what else the planner counts
   int64_t operations = 0;
   int64_t partitions_scanned = 0;
 
@@ -470,47 +472,73 @@ struct ClaimedPlan {
   bool in_full() const { return pending.empty(); }
 };
 
-// A greedy placer as an agent calls it: it looks up the tasks that a round is about, finds places
-// for them (place()), checks that they fit, and takes their claims out of the view.
+// A placer of this repository as an agent calls it: it looks up the tasks that a round is about,
+// finds places for them (find()), checks that they fit, and takes their claims out of the view.
 //
-//   ids ── columns of the task table ── place() ── claims ── view.claim()
-//                                          └───── left waiting: pending, with the reason
+//   ids ── columns of the task table ── find() ── claims ── view.claim()
+//                                         └───── left waiting: pending, with the reason
 //
-// A plan needs nothing of Python: no slot prices, no patience, no preemption.
-// (schedulers.greedy.scheduler.GreedyScheduler gives prices besides, which it has learned in
-// Python.)
-class GreedyPlanner {
+// A plan needs nothing of Python.
+class TaskPlanner {
  public:
-  // weights_ps: of counted_work. preferred_first: whether every task that can have a preferred
-  // machine gets one before the others are placed.
-  GreedyPlanner(const Catalog& catalog, const PlacingColumns& table, PlacementKind kind,
-                bool preferred_first, const std::array<int64_t, 4>& weights_ps)
-      : catalog_(catalog),
-        table_(table),
-        kind_(kind),
-        preferred_first_(preferred_first),
-        weights_ps_(weights_ps) {}
+  virtual ~TaskPlanner() = default;
+  TaskPlanner(const TaskPlanner&) = delete;
+  TaskPlanner& operator=(const TaskPlanner&) = delete;
 
   // task: n ids. never: which of them can never be placed (UnplaceableUnits), [n] or empty: none.
-  // prices: none: no placement has a price.
   // Throws std::invalid_argument, with the view as it was, for input out of range.
   ClaimedPlan plan_and_claim(ClusterView& view, std::span<const int64_t> task,
-                             const PlanContext& context, std::span<const uint8_t> never = {},
-                             PricedRows* prices = nullptr);
+                             const PlanContext& context, std::span<const uint8_t> never = {});
+
+ protected:
+  struct Work {
+    std::array<int64_t, 4> counted;  // as weights_ps weigh it
+    int64_t partitions_scanned;
+  };
+
+  // weights_ps: of ClaimedPlan::counted_work.
+  TaskPlanner(const PlacingColumns& table, const std::array<int64_t, 4>& weights_ps)
+      : table_(table), weights_ps_(weights_ps) {}
+
+  // Writes a row of the view for each task, -1 where it is left waiting; leaves the view as it was.
+  // columns: of the tasks.
+  virtual Work find(ClusterView& view, std::span<const int64_t> task, const OfferedTasks& columns,
+                    const PlanContext& context, std::span<int32_t> machine) = 0;
+
+  const PlacingColumns table_;
 
  private:
   void place_offered(ClusterView& view, std::span<const int64_t> task, const PlanContext& context,
-                     PricedRows* prices, ClaimedPlan& plan);
+                     ClaimedPlan& plan);
 
-  const Catalog& catalog_;
-  const PlacingColumns table_;
-  const PlacementKind kind_;
-  const bool preferred_first_;
   const std::array<int64_t, 4> weights_ps_;
   // of the round being planned
   OfferedTasks tasks_;
   std::vector<int64_t> offered_;
   std::vector<int32_t> found_;
+};
+
+// Plans by a greedy placer (place()): no patience, no preemption.
+// (schedulers.greedy.scheduler.GreedyScheduler gives prices besides, which it has learned in
+// Python.) It counts plans, tasks, rows looked at and rows ranked.
+class GreedyPlanner final : public TaskPlanner {
+ public:
+  // preferred_first: whether every task that can have a preferred machine gets one before the
+  // others are placed.
+  GreedyPlanner(const Catalog& catalog, const PlacingColumns& table, PlacementKind kind,
+                bool preferred_first, const std::array<int64_t, 4>& weights_ps)
+      : TaskPlanner(table, weights_ps),
+        catalog_(catalog),
+        kind_(kind),
+        preferred_first_(preferred_first) {}
+
+ private:
+  Work find(ClusterView& view, std::span<const int64_t> task, const OfferedTasks& columns,
+            const PlanContext& context, std::span<int32_t> machine) override;
+
+  const Catalog& catalog_;
+  const PlacementKind kind_;
+  const bool preferred_first_;
 };
 
 }  // namespace agora

@@ -156,4 +156,30 @@ void Scorer::observe(ChangeKind change, int64_t at_us, std::span<const int64_t> 
   }
 }
 
+ScoringPlanner::ScoringPlanner(Scorer& scorer, const PlacingColumns& table,
+                               std::span<const int64_t> job, std::span<const int8_t> task_class,
+                               const std::array<int64_t, 4>& weights_ps)
+    : TaskPlanner(table, weights_ps), scorer_(scorer), job_(job), task_class_(task_class) {
+  if (job.size() != table.tasks || task_class.size() != table.tasks)
+    throw std::invalid_argument("task table: expected columns of one length");
+}
+
+TaskPlanner::Work ScoringPlanner::find(ClusterView& view, std::span<const int64_t> task,
+                                       const OfferedTasks& columns, const PlanContext& context,
+                                       std::span<int32_t> machine) {
+  jobs_.clear();
+  classes_.clear();
+  for (const int64_t id : task) {
+    jobs_.push_back(job_[static_cast<size_t>(id)]);
+    classes_.push_back(task_class_[static_cast<size_t>(id)]);
+  }
+  const ScoreRequest request{
+      task,         jobs_,    columns.request, table_.dimensions, columns.preference,
+      columns.gang, classes_, context.stream,  context.now_us};
+  const Scorer::Decided decided = scorer_.plan(view, request, {}, machine);
+  const auto tasks = static_cast<int64_t>(task.size());
+  return {{1, tasks, decided.work.filtered, decided.work.scored},
+          tasks * static_cast<int64_t>(context.partition_order.size())};
+}
+
 }  // namespace agora

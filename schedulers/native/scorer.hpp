@@ -11,6 +11,7 @@
 
 #include "contract.hpp"
 #include "objective.hpp"
+#include "placer.hpp"
 #include "priority_preemption.hpp"
 #include "scoring_memory.hpp"
 #include "scoring_rules.hpp"
@@ -82,6 +83,26 @@ class Scorer {
   std::vector<uint32_t> order_;    // of the tasks of the plan
   std::vector<Unit> units_;        // of order_
   std::vector<size_t> group_end_;  // by place in order_: of the tasks alike from there on
+};
+
+// Plans by one scheduler's scoring. It counts plans, tasks, rows held against the filters and rows
+// scored. It ranks no partitions, and so scans all of them for each task.
+class ScoringPlanner final : public TaskPlanner {
+ public:
+  // job, task_class: of every task of the table. Throws std::invalid_argument for others.
+  ScoringPlanner(Scorer& scorer, const PlacingColumns& table, std::span<const int64_t> job,
+                 std::span<const int8_t> task_class, const std::array<int64_t, 4>& weights_ps);
+
+ private:
+  Work find(ClusterView& view, std::span<const int64_t> task, const OfferedTasks& columns,
+            const PlanContext& context, std::span<int32_t> machine) override;
+
+  Scorer& scorer_;
+  const std::span<const int64_t> job_;
+  const std::span<const int8_t> task_class_;
+  // of the tasks of the round being planned
+  std::vector<int64_t> jobs_;
+  std::vector<int8_t> classes_;
 };
 
 }  // namespace agora

@@ -16,11 +16,21 @@ from enum import IntEnum
 from operator import mul
 from types import MappingProxyType
 
+import numpy as np
+
 from schedulers import _native
 from schedulers.decision_clock import PS_PER_OPERATION
-from schedulers.interface import NONE, Plan, PlanContext, SchedulerEnvironment, TaskChanges
+from schedulers.greedy.scheduler import NativePlanner, claimed_plan
+from schedulers.interface import (
+    NONE,
+    ClaimedPlan,
+    Plan,
+    PlanContext,
+    SchedulerEnvironment,
+    TaskChanges,
+)
 from schedulers.objective import native_catalog
-from shared_state.tasks import Int32, TaskBatch
+from shared_state.tasks import Int32, Int64, TaskBatch
 from shared_state.view import ClusterView
 
 
@@ -82,6 +92,8 @@ class ScoringScheduler:
 
     def __init__(self, rule: ScoringRule, environment: SchedulerEnvironment) -> None:
         self._weights_ps = WEIGHTS_PS[rule.kind]
+        self._table: TaskBatch | None = None
+        self._planner: NativePlanner | None = None  # of the tasks of that table
         self.begin_work(0)
         self._scorer = _native.Scorer(
             native_catalog(environment.catalog, environment.cell),
@@ -96,6 +108,42 @@ class ScoringScheduler:
         self.begin_work(len(tasks))
         machine, _ = self.search(tasks, view, context)
         return Plan.from_machines(tasks, machine, operations=self.operations)
+
+    def plan_and_claim(
+        self, table: TaskBatch, task: Int64, view: ClusterView, context: PlanContext
+    ) -> ClaimedPlan:
+        """Plan and claim in one native call (ClaimingScheduler)."""
+        found, work = self.planner(table).plan_and_claim(
+            view,
+            task,
+            context.partition_order,
+            int(context.ranking),
+            int(context.quality),
+            context.stream,
+            context.now_us,
+            None,
+        )
+        _, self._tasks, self.looked_at, self._scored = work
+        return claimed_plan(found, task)
+
+    def planner(self, table: TaskBatch) -> NativePlanner:
+        """What plans tasks of a table in native code. Shares the table's arrays."""
+        if table is not self._table or self._planner is None:
+            self._table = table
+            self._planner = _native.ScoringPlanner(
+                self._scorer,
+                _native.TaskColumns(table.request, table.preference, table.gang),
+                np.ascontiguousarray(table.job, np.int64),
+                np.ascontiguousarray(table.task_class, np.int8),
+                self._weights_ps,
+            )
+        assert self._planner is not None
+        return self._planner
+
+    @property
+    def plans_natively(self) -> bool:
+        """Whether planner() alone plans as plan_and_claim() does."""
+        return type(self) is ScoringScheduler
 
     def search(
         self,

@@ -56,40 +56,84 @@ bool AllocationSlab::settle() {
   return true;
 }
 
+Hold HoldTable::hold_at(size_t row) const {
+  Hold hold{ids_[row], rows_[row].holder, rows_[row].machine, {}};
+  std::copy_n(amount_.data() + row * dimensions_, dimensions_, hold.amount.begin());
+  return hold;
+}
+
+std::vector<Hold> HoldTable::all() const {
+  std::vector<Hold> all;
+  all.reserve(size_);
+  for (size_t row = 0; row < rows_.size(); ++row)
+    if (rows_[row].holder >= 0) all.push_back(hold_at(row));
+  return all;
+}
+
 std::vector<Hold> HoldTable::of_machine(int32_t machine) const {
   std::vector<Hold> found;
-  for (auto at = by_machine_.lower_bound({machine, 0});
-       at != by_machine_.end() && at->first == machine; ++at)
-    found.push_back(by_id_.at(at->second));
+  for (uint32_t row = latest_of(machine); row != kNone; row = rows_[row].earlier)
+    found.push_back(hold_at(row));
+  std::reverse(found.begin(), found.end());
   return found;
 }
 
 int32_t HoldTable::rival_of(int32_t machine, int32_t scheduler) const {
-  int32_t rival = -1;
-  for (const Hold& hold : of_machine(machine))
-    if (hold.holder != scheduler) rival = hold.holder;
-  return rival;
+  for (uint32_t row = latest_of(machine); row != kNone; row = rows_[row].earlier)
+    if (rows_[row].holder != scheduler) return rows_[row].holder;
+  return -1;
 }
 
 int64_t HoldTable::sum_of_first() const {
   int64_t sum = 0;
-  for (const auto& [id, hold] : by_id_) sum += hold.amount[0];
+  for (size_t row = 0; row < rows_.size(); ++row)
+    if (rows_[row].holder >= 0) sum += amount_[row * dimensions_];
   return sum;
 }
 
+// Makes a row the latest of its machine.
+void HoldTable::link(uint32_t row) {
+  const auto machine = static_cast<size_t>(rows_[row].machine);
+  if (latest_.empty()) latest_.assign(machines_, kNone);
+  rows_[row].earlier = latest_[machine];
+  latest_[machine] = row;
+}
+
+void HoldTable::drop_ended() {
+  std::fill(latest_.begin(), latest_.end(), kNone);
+  uint32_t kept = 0;
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    if (rows_[row].holder < 0) continue;
+    ids_.move(row, kept);
+    rows_[kept] = rows_[row];
+    std::copy_n(amount_.begin() + static_cast<ptrdiff_t>(row * dimensions_), dimensions_,
+                amount_.begin() + static_cast<ptrdiff_t>(kept * dimensions_));
+    link(kept++);
+  }
+  ids_.shorten(kept);
+  rows_.resize(kept);
+  amount_.resize(kept * dimensions_);
+}
+
 int64_t HoldTable::begin(int32_t holder, int32_t machine, const int64_t* amount) {
-  Hold hold{begun_, holder, machine, {}};
-  std::copy_n(amount, dimensions_, hold.amount.begin());
-  by_machine_.emplace(machine, begun_);
-  by_id_.emplace(begun_, hold);
+  // a pass over the machines, too, so not more often than there are rows for it
+  if (rows_.size() > std::max(2 * size_, latest_.size())) drop_ended();
+  ids_.push_back(begun_);
+  rows_.push_back({holder, machine, kNone});
+  amount_.insert(amount_.end(), amount, amount + dimensions_);
+  link(static_cast<uint32_t>(rows_.size() - 1));
+  ++size_;
   return begun_++;
 }
 
 Hold HoldTable::end(int64_t id) {
-  const auto at = by_id_.find(id);
-  const Hold hold = at->second;
-  by_machine_.erase({hold.machine, id});
-  by_id_.erase(at);
+  const size_t row = row_of(id);
+  const Hold hold = hold_at(row);
+  uint32_t* later = &latest_[static_cast<size_t>(hold.machine)];
+  while (*later != row) later = &rows_[*later].earlier;
+  *later = rows_[row].earlier;
+  rows_[row].holder = -1;
+  --size_;
   return hold;
 }
 
@@ -103,7 +147,7 @@ Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
       taken_(limit.size(), dimensions == 1 && fit_in_bytes(limit)),
       changed_(machines),
       slab_(dimensions),
-      holds_(dimensions) {
+      holds_(machines, dimensions) {
   if (dimensions < 1 || dimensions > kMaxDimensions)
     throw std::invalid_argument("dimensions: expected 1 to 8");
   if (machines < 1 || machines > 0x7fffffff)
@@ -456,15 +500,15 @@ struct Reader {
 template <class Archive>
 void HoldTable::archive(Archive& archive) {
   if constexpr (Archive::kReads) {
-    *this = HoldTable(dimensions_);
+    *this = HoldTable(machines_, dimensions_);
     if (archive.bytes.empty()) return;
   } else {
     if (begun_ == 0) return;
   }
   std::vector<int64_t> begun{begun_}, id, amount;
   std::vector<int32_t> holder, machine;
-  for (const auto& [at, hold] : by_id_) {
-    id.push_back(at);
+  for (const Hold& hold : all()) {
+    id.push_back(hold.id);
     holder.push_back(hold.holder);
     machine.push_back(hold.machine);
     amount.insert(amount.end(), hold.amount.begin(), hold.amount.begin() + dimensions_);
@@ -480,7 +524,8 @@ void HoldTable::archive(Archive& archive) {
       amount.size() != count * dimensions_)
     throw std::invalid_argument("checkpoint: columns do not fit together");
   for (size_t i = 0; i < count; ++i) {
-    if (id[i] < begun_ || id[i] >= begun[0] || holder[i] < 0)
+    if (id[i] < begun_ || id[i] >= begun[0] || holder[i] < 0 || machine[i] < 0 ||
+        static_cast<size_t>(machine[i]) >= machines_)
       throw std::invalid_argument("checkpoint: a hold out of range");
     begun_ = id[i];
     begin(holder[i], machine[i], amount.data() + i * dimensions_);
@@ -526,10 +571,9 @@ std::string Cell::checkpoint() {
 void Cell::take_holds() {
   held_.assign(holds_.begun() > 0 ? limit_.size() : 0, 0);
   ended_holds_.clear();
-  for (const auto& [id, hold] : holds_.all()) {
+  for (const Hold& hold : holds_.all()) {
     const auto row = static_cast<size_t>(hold.machine);
-    if (hold.machine < 0 || row >= machines() || !rows_[row].up())
-      throw std::invalid_argument("checkpoint: a hold out of range");
+    if (!rows_[row].up()) throw std::invalid_argument("checkpoint: a hold out of range");
     for (size_t r = 0; r < dimensions_; ++r) {
       const int64_t amount = hold.amount[r];
       int64_t& held = held_[row * dimensions_ + r];

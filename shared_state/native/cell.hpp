@@ -6,14 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ascending_ids.hpp"
 #include "huge_pages.hpp"
 #include "row_bits.hpp"
 
@@ -262,20 +262,23 @@ struct Hold {
 };
 
 // The holds that have not ended. Their ids ascend, and none is given twice.
+//
+// Rows ascend by id. That of an ended hold stays until there are twice as many rows as holds, and
+// more rows than machines.
 class HoldTable {
  public:
-  explicit HoldTable(size_t dimensions) : dimensions_(dimensions) {}
+  HoldTable(size_t machines, size_t dimensions) : machines_(machines), dimensions_(dimensions) {}
 
-  bool empty() const { return by_id_.empty(); }
-  size_t size() const { return by_id_.size(); }
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
   // How many have begun; the next has this id.
   int64_t begun() const { return begun_; }
   // By id.
-  const std::map<int64_t, Hold>& all() const { return by_id_; }
-  // Null if it has ended, or never was.
-  const Hold* find(int64_t id) const {
-    const auto at = by_id_.find(id);
-    return at == by_id_.end() ? nullptr : &at->second;
+  std::vector<Hold> all() const;
+  // None if it has ended, or never was.
+  std::optional<Hold> find(int64_t id) const {
+    const size_t row = row_of(id);
+    return row == AscendingIds::kNone ? std::nullopt : std::optional(hold_at(row));
   }
   // Of a machine, by id.
   std::vector<Hold> of_machine(int32_t machine) const;
@@ -292,10 +295,33 @@ class HoldTable {
   void archive(Archive& archive);
 
  private:
-  size_t dimensions_;
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  struct Row {
+    int32_t holder;  // -1: it has ended
+    int32_t machine;
+    uint32_t earlier;  // the row of the hold before it on its machine, or kNone
+  };
+
+  size_t row_of(int64_t id) const {
+    const size_t row = ids_.find(id);
+    return row == AscendingIds::kNone || rows_[row].holder < 0 ? AscendingIds::kNone : row;
+  }
+  Hold hold_at(size_t row) const;
+  // The machine's latest hold, or kNone.
+  uint32_t latest_of(int32_t machine) const {
+    return latest_.empty() ? kNone : latest_[static_cast<size_t>(machine)];
+  }
+  void link(uint32_t row);
+  void drop_ended();
+
+  size_t machines_, dimensions_;
   int64_t begun_ = 0;
-  std::map<int64_t, Hold> by_id_;
-  std::set<std::pair<int32_t, int64_t>> by_machine_;  // machine and id
+  size_t size_ = 0;
+  AscendingIds ids_;
+  std::vector<Row> rows_;
+  std::vector<int64_t> amount_;   // [rows, R]
+  std::vector<uint32_t> latest_;  // by machine; empty if none has begun
 };
 
 enum class Reason : int8_t {

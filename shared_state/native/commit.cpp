@@ -103,7 +103,7 @@ std::vector<Hold> Cell::end_holds(std::span<const int64_t> ids) {
   begin_change();
   std::vector<Hold> ended;
   for (const int64_t id : ids)
-    if (holds_.find(id) != nullptr) end_hold(id, ended);
+    if (holds_.find(id)) end_hold(id, ended);
   return ended;
 }
 
@@ -123,8 +123,8 @@ void Cell::find_named_holds(const Claims& claims) {
   named_holds_.clear();
   rows_of_holds_.clear();
   for (const int64_t id : claims.holds) {
-    const Hold* const hold = holds_.find(id);
-    if (hold != nullptr && hold->holder == claims.scheduler) named_holds_.push_back(id);
+    const std::optional<Hold> hold = holds_.find(id);
+    if (hold && hold->holder == claims.scheduler) named_holds_.push_back(id);
   }
   std::sort(named_holds_.begin(), named_holds_.end());
   named_holds_.erase(std::unique(named_holds_.begin(), named_holds_.end()), named_holds_.end());

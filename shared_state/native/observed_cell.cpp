@@ -160,11 +160,7 @@ Holds end_holds(Cell& cell, const SharedColumn<int64_t>& hold) {
 
 Holds ended_holds(const Cell& cell) { return columns_of(cell.ended_holds(), cell.dimensions()); }
 
-Holds holds(const Cell& cell) {
-  std::vector<Hold> all;
-  for (const auto& [id, hold] : cell.holds().all()) all.push_back(hold);
-  return columns_of(all, cell.dimensions());
-}
+Holds holds(const Cell& cell) { return columns_of(cell.holds().all(), cell.dimensions()); }
 
 Released allocations(const Cell& cell, int32_t owner) {
   const NewReleased made(cell.live(), cell.dimensions());

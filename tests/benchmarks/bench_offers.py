@@ -1,19 +1,30 @@
-"""One run of the allocator of offers over 12,500 machines and 8 frameworks, a cell of the size of
-that of Google's 2011 trace; peer: the allocator in plain Python that the tests use.
+"""Offers: one run of the allocator, and whole runs at paper scale.
+
+A run of the allocator is over 12,500 machines and 8 frameworks, a cell of the size of that of
+Google's 2011 trace; peer: the allocator in plain Python that the tests use.
 
 Half of each machine is used on average. Every framework has refused every third machine, so that
 filters are looked at. In each round the run's offers are declined again. Task-sized grants: each
 framework wants 2,500 tasks. The peer stands beside whole machines only: it adds up the cell for
 each offer under a guarantee, and tries each machine for each task.
+
+Whole runs: committed tasks per second of processor time, of 20 schedulers in virtual time at 95 %
+load. The cell is the paper's, 200,000 machines of one slot, or has as many slots on 12,500
+machines. Peer: optimistic schedulers, latency-first, on the same workload.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
+from experiments.config.presets import greedy_group, mesos_arm, paper_scale
+from experiments.workloads.synthetic import generate
+from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmConfig
 from tests.offer_oracle import Amount, Oracle, Role, Settings
 
 MACHINES, FRAMEWORKS, TASKS = 12_500, 8, 2_500
@@ -82,3 +93,35 @@ def test_peer(benchmark: Any) -> None:
             oracle.refuse(number, machine, REFUSED, FAR_US)
     rows: list[Amount] = [tuple(of) for of in free_amounts().tolist()]
     benchmark.pedantic(lambda: oracle.allocate(0, list(range(MACHINES)), rows), rounds=1)
+
+
+CELLS = {"200,000 machines of 1 slot": (200_000, 1), "12,500 machines of 16": (12_500, 16)}
+SECONDS, DRAIN_US = 2.0, 60_000_000
+
+
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize("party", ["agora", "optimistic"])
+@pytest.mark.parametrize("cell", CELLS)
+def test_speed(benchmark: Any, cell: str, party: str) -> None:
+    benchmark.group = f"offers: whole runs, 20 schedulers, {cell}"
+    scale = paper_scale()
+    machines, slots = CELLS[cell]
+    changes = {
+        "machines": machines,
+        "slots_per_machine": slots,
+        "load_percent": (95,),
+        "phase_s": SECONDS,
+    }
+    workload = generate(scale.synthetic.model_copy(update=changes), 1)
+    arm = mesos_arm(scale, scale.schedulers)
+    if party == "optimistic":
+        group = greedy_group(scale, "latency_first", scale.schedulers)
+        arm = ArmConfig(name=party, partitions=scale.partitions, groups=(group,))
+    spec = arm.seeded(1, 1000, 100_000, live=False)
+
+    def run() -> None:
+        taken = run_virtual(spec, workload, DRAIN_US, lambda _: None, lambda _: None, 500)
+        assert taken.drained
+
+    benchmark.pedantic(run, rounds=3)
+    benchmark.extra_info.update(unit="tasks/s", amount=len(workload.tasks), label=party)

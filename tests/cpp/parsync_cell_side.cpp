@@ -80,7 +80,7 @@ class World {
       const Released live = allocations(cell_, -1);
       for (size_t i = 0; i < live.size(); ++i)
         taken[static_cast<size_t>(live.machine[i])] += live.request.row(i)[0];
-      for (const auto& [id, hold] : cell_.holds().all())
+      for (const Hold& hold : cell_.holds().all())
         taken[static_cast<size_t>(hold.machine)] += hold.amount[0];
       CHECK(std::equal(taken.begin(), taken.end(), cell_.taken().begin()));
     }

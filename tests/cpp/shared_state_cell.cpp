@@ -122,8 +122,8 @@ class Harness {
     const size_t ended = cell_->commit(claims, answer);
     CHECK(ended <= e);
     for (const int64_t hold : holds) {
-      const Hold* const left = cell_->holds().find(hold);
-      CHECK(left == nullptr || left->holder != claims.scheduler);
+      const std::optional<Hold> left = cell_->holds().find(hold);
+      CHECK(!left || left->holder != claims.scheduler);
     }
     for (size_t i = 0; i < k && !holds.empty(); ++i)
       CHECK(reason[i] != 0 || std::ranges::any_of(cell_->ended_holds(), [&](const Hold& hold) {
@@ -266,7 +266,7 @@ class Harness {
             all.request[i * dimensions_ + r];
     }
     std::vector<int64_t> taken = used, held(used.size());
-    for (const auto& [id, hold] : cell_->holds().all()) {
+    for (const Hold& hold : cell_->holds().all()) {
       const auto first = static_cast<size_t>(hold.machine) * dimensions_;
       CHECK(cell_->rows()[static_cast<size_t>(hold.machine)].up());
       for (size_t r = 0; r < dimensions_; ++r) {

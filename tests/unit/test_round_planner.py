@@ -19,7 +19,7 @@ from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from schedulers import registry
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_clock import Counted, DecisionClock, Measured, Modelled, ModelledByClass
-from schedulers.greedy.scheduler import GreedyOptions, claimed_plan
+from schedulers.greedy.scheduler import claimed_plan
 from schedulers.interface import (
     ClaimedPlan,
     PartitionRanking,
@@ -34,6 +34,8 @@ from shared_state.tasks import NO_GANG, CellSpec, Int64, PreferenceCatalog, Task
 from tests.unit.agent_bench import OPTIONS, SAMPLE_US
 
 MACHINES, TASKS, PARTITIONS = 8, 24, 3
+GREEDY = ["random", "best_fit", "preferred_first", "load_spreading"]
+KINDS = [*GREEDY, "kubernetes", "swarmkit", "nomad", "stranded"]
 
 
 class DoubleTime(Modelled):
@@ -105,14 +107,15 @@ def planner(
 ) -> tuple[Any, ScheduledRounds, AgentView]:
     """The planners of agent 0, native (None if it has none) and by calls, with a view of the cell
     as it is, which both plan on."""
+    spec = registry.get(kind)
     scheduler = CheckedScheduler.build(
-        registry.get(kind),
-        GreedyOptions(),
+        spec,
+        spec.parse_options({}),
         SchedulerEnvironment("agent-0", shared.cell, shared.partitioning.offsets, shared.catalog),
         shared.table,
         units,
     )
-    assert scheduler.greedy is not None
+    assert scheduler.planner is not None
     [member] = shared.members
     environment = AgentEnvironment(shared, 0, "agent-0", member, scheduler, clock, None, units)
     view = AgentView(environment, with_seqnum=checks_seqnum)
@@ -131,7 +134,7 @@ def plan_natively(native: Any, view: AgentView, task: Int64, *round_: int) -> Cl
 
 @given(
     seed=st.integers(0, 1000),
-    kind=st.sampled_from(["random", "best_fit", "preferred_first", "load_spreading"]),
+    kind=st.sampled_from(KINDS),
     clock=st.sampled_from(CLOCKS),
     checks_seqnum=st.booleans(),
     ranking=st.sampled_from(PartitionRanking),

@@ -1,4 +1,6 @@
-// The parts of the protocol of offers in Python.
+// Python's access to the protocol of offers: its events, the allocator, the allocator as a
+// participant beside the master, and parts of the agent. parsync/protocols/offers/ puts them
+// together.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -11,10 +13,33 @@
 #include <vector>
 
 #include "offer_allocator.hpp"
+#include "offers_agent.hpp"
+#include "offers_cell_side.hpp"
+#include "offers_events.hpp"
+#include "parsync/core/native/bound_participant.hpp"
 #include "shared_state/native/bound_fields.hpp"
+#include "shared_state/native/cell.hpp"
 #include "shared_state/native/column.hpp"
 
 namespace nb = nanobind;
+
+void bind_offers_events(nb::module_& module) {
+  using namespace agora::offers;
+  nb::dict body;
+  body["__slots__"] = nb::tuple();
+  body["__module__"] = module.attr("__name__");
+  body["kind"] = nb::str(kOffersKind.data(), kOffersKind.size());
+  const nb::object base =
+      nb::module_::import_("builtins")
+          .attr("type")("OffersEvent",
+                        nb::make_tuple(nb::module_::import_("parsync.core.event").attr("Event")),
+                        body);
+  module.attr("OffersEvent") = base;
+  const auto bind = [&]<class... Events>() { (agora::bind_event<Events>(module, base), ...); };
+  bind.operator()<Subscribe, Suppress, Revive, Offers, OffersAnswered, OffersRescinded, IntervalDue,
+                  AllocationDue, ExpiryDue, TasksWanted>();
+}
+
 using namespace agora;
 
 namespace {
@@ -117,9 +142,189 @@ void restore(OfferAllocator& self, const nb::tuple& state) {
   self.restore(of);
 }
 
+class BoundOffersCellSide final : public BoundParticipant {
+ public:
+  BoundOffersCellSide(const nb::object& records, const nb::object& settings,
+                      OfferAllocator& allocator, nb::object cell)
+      : BoundParticipant(records),
+        cell_(std::move(cell)),
+        side_(settings_of(settings), allocator, nb::cast<const Cell&>(cell_),
+              nb::cast<Measurements&>(records).rows("offers")) {}
+
+  Participant& core() override { return side_; }
+  offers::OffersCellSide& side() { return side_; }
+
+ private:
+  static offers::OffersCellSide::Settings settings_of(const nb::object& settings) {
+    const auto number = [&](const char* name) {
+      return BoundValue<int64_t>::from(settings.attr(name), name);
+    };
+    const auto is = [&](const char* name) { return nb::cast<bool>(settings.attr(name)); };
+    offers::OffersCellSide::Settings made;
+    made.address = number("address");
+    made.sample_us = number("sample_us");
+    made.interval_us = number("interval_us");
+    made.allocation_us = number("allocation_us");
+    if (!settings.attr("timeout_us").is_none()) made.timeout_us = number("timeout_us");
+    made.locks = is("locks");
+    made.freed_triggers = is("freed_triggers");
+    made.request = BoundValue<SharedTable<int64_t>>::from(settings.attr("request"), "request");
+    const nb::object refuse_us = settings.attr("refuse_us");
+    made.refuse_us = values_of(refuse_us, "refuse_us", length_of(refuse_us, "refuse_us"));
+    made.is_own = BoundValue<SharedColumn<bool>>::from(settings.attr("is_own"), "is_own");
+    return made;
+  }
+
+  const nb::object cell_;  // keeps it alive
+  offers::OffersCellSide side_;
+};
+
+using SideState = offers::OffersCellSide::State;
+
+nb::tuple offers_of(const SideState::Offers& of, size_t width) {
+  return nb::make_tuple(array_of(of.offer), array_of(of.agent), array_of(of.machine),
+                        array_of(of.amount, width), array_of(of.made_us));
+}
+
+// A checkpoint's values, in the order of OffersCellSide::State.
+nb::tuple state_of_side(BoundOffersCellSide& self) {
+  const offers::OffersCellSide& side = self.side();
+  const SideState of = side.state();
+  return nb::make_tuple(
+      array_of(of.epoch), offers_of(of.outstanding, side.width()),
+      offers_of(of.asked, side.width()),
+      nb::make_tuple(of.last_offer, of.requests, of.is_pending, of.runs, of.counted_us),
+      array_of(of.candidates), array_of(of.rivals_use), of.rivals_changed,
+      array_of(of.counts, side.agents()));
+}
+
+void load_offers(const nb::object& state, SideState::Offers& of, size_t width) {
+  const size_t rows = length_of(state[1], "state");
+  load(state[0], of.offer, rows);
+  load(state[1], of.agent, rows);
+  load(state[2], of.machine, rows);
+  load(state[3], of.amount, rows, width);
+  load(state[4], of.made_us, rows);
+}
+
+void restore_side(BoundOffersCellSide& self, const nb::tuple& state) {
+  if (state.size() != 8) throw nb::value_error("state: expected 8 values");
+  const offers::OffersCellSide& side = self.side();
+  SideState of;
+  load(state[0], of.epoch, side.agents());
+  load_offers(state[1], of.outstanding, side.width());
+  load_offers(state[2], of.asked, side.width());
+  const nb::object numbers = state[3];
+  of.last_offer = BoundValue<int64_t>::from(numbers[0], "state");
+  of.requests = BoundValue<int64_t>::from(numbers[1], "state");
+  of.is_pending = nb::cast<bool>(numbers[2]);
+  of.runs = BoundValue<int64_t>::from(numbers[3], "state");
+  of.counted_us = BoundValue<int64_t>::from(numbers[4], "state");
+  load(state[4], of.candidates, side.machines());
+  load(state[5], of.rivals_use, side.width());
+  of.rivals_changed = nb::cast<bool>(state[6]);
+  load(state[7], of.counts, offers::OffersCellSide::kCounts, side.agents());
+  self.side().restore(of);
+}
+
+// What an agent has been offered, with the view that shows it.
+class BoundOfferedRoom {
+ public:
+  explicit BoundOfferedRoom(nb::object view)
+      : view_(std::move(view)), room(nb::cast<ClusterView&>(view_)) {}
+
+ private:
+  const nb::object view_;
+
+ public:
+  offers::OfferedRoom room;
+};
+
+nb::object flags_of(const std::vector<uint8_t>& flags) {
+  const NewArray<bool> array(flags.size());
+  std::copy(flags.begin(), flags.end(), array.data());
+  return array.object();
+}
+
+void bind_offered_room(nb::module_& module) {
+  using Room = BoundOfferedRoom;
+  nb::class_<Room>(module, "OfferedRoom")
+      .def(nb::init<nb::object>(), nb::arg("view"))
+      .def("__len__", [](const Room& self) { return self.room.size(); })
+      .def_prop_ro("width", [](const Room& self) { return self.room.width(); })
+      .def_prop_ro("offer", [](const Room& self) { return array_of(self.room.offer()); })
+      .def_prop_ro("machine", [](const Room& self) { return array_of(self.room.machine()); })
+      .def_prop_ro("amount",
+                   [](const Room& self) { return array_of(self.room.amount(), self.room.width()); })
+      .def_prop_ro("in_round", [](const Room& self) { return flags_of(self.room.in_round()); })
+      .def_prop_ro("rescinded", [](const Room& self) { return flags_of(self.room.rescinded()); })
+      .def_prop_ro("partitions", [](const Room& self) { return self.room.partitions(); })
+      .def(
+          "made_us",
+          [](const Room& self, nb::handle machine) {
+            const size_t rows = length_of(machine, "machine");
+            const Column<const int32_t> machines(machine, "machine", rows);
+            const NewArray<int64_t> made_us(rows);
+            for (size_t i = 0; i < rows; ++i)
+              made_us.data()[i] = self.room.made_us(machines.data()[i]);
+            return made_us.object();
+          },
+          nb::arg("machine"))
+      .def(
+          "start", [](Room& self, int64_t now_us) { self.room.start(now_us); }, nb::arg("now_us"))
+      .def(
+          "add",
+          [](Room& self, int64_t now_us, const offers::Offers& event) {
+            self.room.add(now_us, event);
+          },
+          nb::arg("now_us"), nb::arg("event"))
+      .def("begin_round", [](Room& self) { self.room.begin_round(); })
+      .def(
+          "on_machines_of",
+          [](const Room& self, nb::handle machine) {
+            const size_t rows = length_of(machine, "machine");
+            const Column<const int32_t> machines(machine, "machine", rows);
+            return flags_of(self.room.on_machines_of(machines.span()));
+          },
+          nb::arg("machine"))
+      .def(
+          "rescind",
+          [](Room& self, int64_t now_us, nb::handle offer) {
+            const Column<const int64_t> ids(offer, "offer", length_of(offer, "offer"));
+            self.room.rescind(now_us, ids.span());
+          },
+          nb::arg("now_us"), nb::arg("offer"))
+      .def(
+          "end_round",
+          [](Room& self, int64_t now_us, nb::handle kept) {
+            const Column<const bool> keeps(kept, "kept", self.room.size());
+            self.room.end_round(now_us, keeps.span());
+          },
+          nb::arg("now_us"), nb::arg("kept"))
+      .def(
+          "remove_all",
+          [](Room& self, int64_t now_us) { return array_of(self.room.remove_all(now_us)); },
+          nb::arg("now_us"));
+  module.def(
+      "looked_at",
+      [](nb::handle offered, nb::handle placed, nb::handle job, nb::handle task_class) {
+        const Column<const int64_t> tasks(offered, "offered", length_of(offered, "offered"));
+        const Column<const int64_t> claimed(placed, "placed", length_of(placed, "placed"));
+        const size_t rows = length_of(job, "job");
+        const Column<const int64_t> jobs(job, "job", rows);
+        const Column<const int8_t> classes(task_class, "task_class", rows);
+        const offers::LookedAt found =
+            offers::looked_at(tasks.span(), claimed.span(), jobs.span(), classes.span());
+        return nb::make_tuple(found.tasks, found.jobs, found.service_tasks, found.service_jobs,
+                              found.batch_jobs);
+      },
+      nb::arg("offered"), nb::arg("placed"), nb::arg("job"), nb::arg("task_class"));
+}
+
 }  // namespace
 
 void bind_offers(nb::module_& module) {
+  bind_offered_room(module);
   using Allocator = OfferAllocator;
   nb::class_<Allocator>(module, "OfferAllocator", "See offer_allocator.hpp.")
       .def(nb::new_(&make_allocator), nb::kw_only(), nb::arg("seed"), nb::arg("name"),
@@ -189,4 +394,14 @@ void bind_offers(nb::module_& module) {
       .def_prop_ro("filters", &Allocator::filters)
       .def("state", &state_of)
       .def("restore", &restore, nb::arg("state"));
+  nb::class_<BoundOffersCellSide, BoundParticipant>(module, "OffersCellSide",
+                                                    "See offers_cell_side.hpp.")
+      .def(nb::init<const nb::object&, const nb::object&, Allocator&, nb::object>(),
+           nb::arg("records"), nb::arg("settings"), nb::arg("allocator"), nb::arg("cell"),
+           nb::keep_alive<1, 4>())
+      .def(
+          "record", [](BoundOffersCellSide& self, int64_t now_us) { self.side().record(now_us); },
+          nb::arg("now_us"))
+      .def("state", &state_of_side)
+      .def("load_state", &restore_side, nb::arg("state"));
 }

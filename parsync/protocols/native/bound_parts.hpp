@@ -52,13 +52,13 @@ class BoundRoundPlanner {
   BoundRoundPlanner(uint64_t seed, std::string name, int quality, bool checks_seqnum,
                     const BoundDecisionClock* clock, bool charges_kept, nanobind::object planner,
                     nanobind::handle task_class, nanobind::object units)
-      : greedy_(std::move(planner)),
+      : tasks_(std::move(planner)),
         units_(std::move(units)),
         task_class_(task_class, "task_class", length_of(task_class, "task_class")),
         planner_(
             {seed, std::move(name), quality_of(quality), checks_seqnum, charges_kept},
             clock == nullptr ? std::nullopt : std::optional(clock->clock),
-            nanobind::cast<BoundGreedyPlanner&>(greedy_).planner, task_class_.span(),
+            nanobind::cast<BoundTaskPlanner&>(tasks_).planner(), task_class_.span(),
             units_.is_none() ? nullptr : &nanobind::cast<BoundUnplaceableUnits&>(units_).units) {}
 
   nanobind::tuple plan(ClusterView& view, nanobind::handle task, int64_t round, int64_t now_us,
@@ -77,7 +77,7 @@ class BoundRoundPlanner {
   RoundPlanner& planner() { return planner_; }
 
  private:
-  const nanobind::object greedy_, units_;
+  const nanobind::object tasks_, units_;
   const Column<const int8_t> task_class_;
   RoundPlanner planner_;
 };

@@ -26,6 +26,7 @@ using namespace agora;
 void bind_optimistic_agent(nb::module_& module);
 void bind_optimistic_events(nb::module_& module);
 void bind_offers(nb::module_& module);
+void bind_offers_events(nb::module_& module);
 void bind_probing(nb::module_& module);
 void bind_probing_events(nb::module_& module);
 
@@ -416,6 +417,7 @@ NB_MODULE(_native, module) {
   nb::module_::import_("parsync.core._native");
   bind_agent_parts(module);
   bind_agent_view(module);
+  bind_offers_events(module);
   bind_optimistic_events(module);
   bind_probing_events(module);
   bind_pending_queue(module);

@@ -70,7 +70,8 @@ const ClaimedPlan& RoundPlanner::plan(ClusterView& view, const Round& round,
       stream_key(settings_.seed, settings_.name, static_cast<uint64_t>(round.number));
   const size_t in_flight = view.claims_in_flight();
   plan_ = planner_.plan_and_claim(
-      view, round.offered, {stream, round.ranking, settings_.quality, partition_order}, never_);
+      view, round.offered,
+      {stream, round.ranking, settings_.quality, partition_order, round.now_us}, never_);
   if (view.claims_in_flight() != in_flight + 1)
     throw std::logic_error("expected the claims of one plan in the view");
 

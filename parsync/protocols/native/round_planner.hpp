@@ -1,5 +1,5 @@
 // The decision rounds of agents: how they rank partitions and how long they last; and what plans
-// those of greedy placers.
+// those of native placers.
 #pragma once
 
 #include <cstdint>
@@ -104,7 +104,7 @@ std::optional<RoundWindow> round_window(int64_t now_us, std::optional<int64_t> e
                                         std::optional<int64_t> longest_us, PartitionRanking ranking,
                                         size_t partitions);
 
-// The planning of an agent's decision rounds by a built-in greedy placer, and how long that takes:
+// The planning of an agent's decision rounds by a built-in placer, and how long that takes:
 //
 //   most_tasks()    how many tasks a round that begins now may be about (round_window)
 //   plan()          sets aside units that can never be placed; for the others the placer claims
@@ -127,7 +127,7 @@ class RoundPlanner {
 
   // clock: none if the caller computes decision times itself and does not ask for them here.
   // task_class: shared_state.tasks.TaskClass of every task. units: none: all can be placed.
-  RoundPlanner(Settings settings, std::optional<DecisionClock> clock, GreedyPlanner& planner,
+  RoundPlanner(Settings settings, std::optional<DecisionClock> clock, TaskPlanner& planner,
                std::span<const int8_t> task_class, const UnplaceableUnits* units)
       : settings_(std::move(settings)),
         clock_(std::move(clock)),
@@ -162,7 +162,7 @@ class RoundPlanner {
  private:
   const Settings settings_;
   const std::optional<DecisionClock> clock_;
-  GreedyPlanner& planner_;
+  TaskPlanner& planner_;
   const std::span<const int8_t> task_class_;
   const UnplaceableUnits* const units_;
 

@@ -4,16 +4,24 @@ peer: the greedy kind load_spreading on the same tasks and views.
 A round is one plan of 100 tasks of a job, two resources, by the next of eight schedulers in turn,
 so that no view stays in the cache. Half of each machine is used on average. Tasks have no
 preferences, or a set that lists 1,250 machines at two costs and four racks.
+
+Whole runs: committed tasks per second of processor time where each task is a round
+(`round_tasks = 1`), four schedulers on the demo's cell of 2,000 machines; the same peer.
 """
 
 from __future__ import annotations
 
 import itertools
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
+from experiments.config.presets import demo_scale, optimistic
+from experiments.workloads.synthetic import generate
+from parsync.runtime.virtual.run import run_virtual
+from parsync.spec.arm import ArmConfig, GroupConfig
 from schedulers import registry
 from schedulers.interface import PartitionRanking, PlanContext, Scheduler, SchedulerEnvironment
 from shared_state.cell import Cell
@@ -116,3 +124,21 @@ def test_score(benchmark: Any, kind: str, preference: int, party: str) -> None:
     benchmark.pedantic(site.plan, setup=setup, rounds=ROUNDS)
     if party == "agora":
         benchmark.extra_info.update(unit="tasks/s", amount=BATCH)
+
+
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize("kind", [*KINDS, PEER])
+def test_one_by_one(benchmark: Any, kind: str) -> None:
+    benchmark.group = f"score: {kind}, whole runs, a task per round, tasks/s"
+    scale = demo_scale(quick=False)
+    workload = generate(scale.synthetic.model_copy(update={"phase_s": 1.5}), 1)
+    protocol = optimistic("state_aligned", 0.1, round_tasks=1)
+    decision = scale.equal_capacity(4)
+    group = GroupConfig(name=kind, kind=kind, count=4, protocol=protocol, decision=decision)
+    spec = ArmConfig(name=kind, partitions=8, groups=(group,)).seeded(1, 1000, 100_000, live=False)
+
+    def run() -> None:
+        assert run_virtual(spec, workload, 10_000_000, lambda _: None, lambda _: None).drained
+
+    benchmark.pedantic(run, rounds=3)
+    benchmark.extra_info.update(unit="tasks/s", amount=len(workload.tasks))

@@ -10,6 +10,7 @@ claims took.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from parsync.metrics.record import Measurements, Record
 from parsync.protocols import _native
 from parsync.protocols.base import BaseCellSide
 from parsync.protocols.offers.events import (
+    KIND,
     AllocationDue,
     ExpiryDue,
     IntervalDue,
@@ -109,6 +111,7 @@ class Allocator(BaseCellSide):
         agents = max(member.first_agent + member.count for member in members)
         for member in members:
             _check_member(member, options)
+        _check_roles(members, options)
         self._address = environment.cell_side
         self._request = environment.table.request
         self._sample_us = environment.sample_us
@@ -499,6 +502,20 @@ def _check_member(member: Member, options: OffersSharedOptions) -> None:
             f"group '{member.name}': refuse_s: expected more than 0 with freed_room_triggers: what"
             " is declined would be offered again at once, for ever"
         )
+
+
+def _check_roles(members: Sequence[Member], options: OffersSharedOptions) -> None:
+    """Raise AgoraError if a role that has options is that of no group, nor above one."""
+    used = {RIVALS} if options.rivals == "role" else set[str]()
+    for member in members:
+        parts = member.options.role.split("/")
+        used |= {"/".join(parts[:depth]) for depth in range(1, len(parts) + 1)}
+    for name in options.roles:
+        if name not in used:
+            raise AgoraError(
+                f"protocol '{KIND}', shared option 'roles': no group has the role '{name}'; the "
+                f"groups' roles: {', '.join(sorted(used))}"
+            )
 
 
 def _make_allocator(environment: Environment, limit: Int64) -> _native.OfferAllocator:

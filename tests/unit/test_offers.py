@@ -558,6 +558,12 @@ def test_roles_share_the_cell_by_weight_and_within_their_limits() -> None:
             "roles: guarantees: expected at most 1 together, got 1.2",
         ),
         ({}, {"roles": {"a": {"guarantee": 0.6, "limit": 0.5}}}, "limit: expected at least"),
+        ({}, {"roles": {"*": {"limit": 0}}}, "Input should be greater than 0"),
+        (
+            {"role": "a/b"},
+            {"roles": {"a": {"weight": 2}, "a/c": {"weight": 2}}},
+            "shared option 'roles': no group has the role 'a/c'; the groups' roles: a, a/b",
+        ),
     ],
 )
 def test_wrong_options_are_one_clear_line(

@@ -7,6 +7,7 @@ they are put together.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from parsync.metrics.kinds.offers import TABLES
 from parsync.metrics.record import Measurements, Record
 from parsync.protocols import _native
+from parsync.protocols.offers.events import KIND
 from parsync.protocols.offers.options import RIVALS, OffersSharedOptions
 from parsync.protocols.spec import Environment, Member
 from shared_state.cell import Cell
@@ -35,6 +37,7 @@ class Allocator(_native.OffersCellSide):
         members = environment.members
         for member in members:
             _check_member(member, options)
+        _check_roles(members, options)
         agents = max(member.first_agent + member.count for member in members)
         interval_us = round(options.interval_s * 1e6)
         timeout_s = options.offer_timeout_s
@@ -93,6 +96,20 @@ def _check_member(member: Member, options: OffersSharedOptions) -> None:
             f"group '{member.name}': refuse_s: expected more than 0 with freed_room_triggers: what"
             " is declined would be offered again at once, for ever"
         )
+
+
+def _check_roles(members: Sequence[Member], options: OffersSharedOptions) -> None:
+    """Raise AgoraError if a role that has options is that of no group, nor above one."""
+    used = {RIVALS} if options.rivals == "role" else set[str]()
+    for member in members:
+        parts = member.options.role.split("/")
+        used |= {"/".join(parts[:depth]) for depth in range(1, len(parts) + 1)}
+    for name in options.roles:
+        if name not in used:
+            raise AgoraError(
+                f"protocol '{KIND}', shared option 'roles': no group has the role '{name}'; the "
+                f"groups' roles: {', '.join(sorted(used))}"
+            )
 
 
 def _make_allocator(environment: Environment, limit: Int64) -> _native.OfferAllocator:

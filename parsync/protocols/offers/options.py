@@ -87,7 +87,7 @@ class RoleOptions(Strict):
     )
     limit: float = Field(
         1.0,
-        ge=0,
+        gt=0,
         le=1,
         description="share of the cell, in each resource, above which the role is offered nothing",
     )

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from experiments.config.presets import optimistic
+from experiments.papers.mesos.runs import SEED, offers_arm, offers_group, run
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core.addresses import CELL_SIDE
 from parsync.core.codec import decode, encode
@@ -34,7 +35,7 @@ from parsync.spec.decision_times import ModelledTime
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from shared_state.tasks import NO_GANG
-from tests.fixtures.offers_runs import SEED, modelled_starts, offers_arm, offers_group, run
+from tests.fixtures.offers_runs import modelled_starts
 from tests.fixtures.unit_workloads import Unit, unit_workload
 from tests.fixtures.watched_runs import WatchedRun, Watcher, Witness
 

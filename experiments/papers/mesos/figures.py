@@ -51,12 +51,23 @@ from parsync.spec.arm import ArmConfig, GroupConfig
 CHAPTER = Chapter(Path(__file__).with_suffix(".toml"))
 SMOKE, PAPER = ReproduceScale.SMOKE, ReproduceScale.PAPER
 
+
+def known_mean(name: str) -> Reader:
+    """The mean over the draws in which a number is known; None if it is in none."""
+
+    def read(arrays: Arrays) -> float | None:
+        known = arrays[name][~np.isnan(arrays[name])]
+        return float(known.mean()) if len(known) else None
+
+    return read
+
+
 # Dominant resource fairness
 
 GRANTS = "Task-sized grants"
 A_FIRST, B_FIRST = "Whole machine, A first", "Whole machine, B first"
-CELLS = 20
-_TURNOVER_S = {SMOKE: 3_600.0, PAPER: 36_000.0}
+CELLS = 10
+_TURNOVER_S = {SMOKE: 1_800.0, PAPER: 7_200.0}
 
 
 def turnover(cells: int) -> str:
@@ -135,36 +146,42 @@ PART = MACHINES // FRAMEWORKS
 BOUND = 1 - comb(MACHINES - PART, REPLICAS) / comb(MACHINES, REPLICAS)
 STATIC = "Static partitions"
 COUNTS = "input counts"
-LARGE = "Large cell, wait 5 s"
-_LARGE = {SMOKE: (1_000, 20, 600), PAPER: (50_000, 200, 90_000)}  # machines, frameworks, jobs
-_RUN_S, _LOAD, _LOAD_IF_COUNTS = 60.0, 0.9, 0.5
-_JOBS, _DRAWS = {SMOKE: 400, PAPER: 4_000}, {SMOKE: 1, PAPER: 3}
+# one slot in place of 8: preferred machines have room an eighth as often
+_LARGE_WAIT_S = 40.0
+LARGE = f"Large cell, wait {_LARGE_WAIT_S:g} s"
+# machines, of one slot, frameworks and jobs
+_LARGE = {SMOKE: (1_000, 20, 160), PAPER: (50_000, 200, 8_000)}
+_RUN_S, _SHORT_S = 60.0, 20.0
+_LOAD, _LOAD_IF_COUNTS = 0.9, 0.5
+_JOBS = {SMOKE: 300, PAPER: 2_000}
 
 
-def at_wait(wait_s: float) -> str:
-    """The label of a run with this wait."""
-    return f"Offers, wait {wait_s:g} s"
+def at_wait(wait_s: float, run_s: float = _RUN_S) -> str:
+    """The label of a run with this wait and this mean run time of tasks."""
+    return f"Offers, tasks of {run_s:g} s, wait {wait_s:g} s"
 
 
 def locality_runs(scale: ReproduceScale) -> tuple[LocalityRun, ...]:
     """Over the wait; static partitions; both where tasks with their input run half as long; and the
     large cell."""
-    size = (MACHINES, SLOTS, _RUN_S)
-    jobs, draws = _JOBS[scale], _DRAWS[scale]
+    cell = (MACHINES, SLOTS)
+    size = (*cell, _RUN_S)
+    jobs = _JOBS[scale]
     machines, frameworks, many = _LARGE[scale]
     declining = {wait_s: _declining(FRAMEWORKS, wait_s) for wait_s in WAITS_S}
     return (
         *(
-            LocalityRun(at_wait(wait_s), draws, arm, *size, 1000, _LOAD, jobs)
+            LocalityRun(at_wait(wait_s, run_s), 1, arm, *cell, run_s, 1000, _LOAD, jobs)
+            for run_s in (_RUN_S, _SHORT_S)
             for wait_s, arm in declining.items()
         ),
-        LocalityRun(STATIC, draws, _partitions(), *size, 1000, _LOAD, jobs),
+        LocalityRun(STATIC, 1, _partitions(), *size, 1000, _LOAD, jobs),
         *(
-            LocalityRun(f"{label}, {COUNTS}", draws, arm, *size, 500, _LOAD_IF_COUNTS, jobs)
+            LocalityRun(f"{label}, {COUNTS}", 1, arm, *size, 500, _LOAD_IF_COUNTS, jobs)
             for label, arm in ((at_wait(5), declining[5.0]), (STATIC, _partitions()))
         ),
         LocalityRun(
-            LARGE, 1, _declining(frameworks, 5.0), machines, SLOTS, _RUN_S, 1000, _LOAD, many
+            LARGE, 1, _declining(frameworks, _LARGE_WAIT_S), machines, 1, _RUN_S, 1000, _LOAD, many
         ),
     )
 
@@ -179,7 +196,7 @@ def _declining(frameworks: int, wait_s: float) -> ArmConfig:
 
 def _partitions() -> ArmConfig:
     """Schedulers that have a part of the machines to themselves."""
-    protocol = {"kind": "optimistic", "sync": "every_attempt", "gap_s": 0.1}
+    protocol = {"kind": "optimistic", "sync": "every_attempt", "retry_s": 0.1}
     groups = tuple(
         GroupConfig.model_validate(
             {
@@ -209,13 +226,20 @@ _LOCALITY_CLAIMS: dict[str, Value | Like] = {
 
 def _draw_locality(results: Results) -> Figure:
     """Local tasks, and the wait of tasks, over the time for which frameworks decline."""
-    points = [(wait_s, at_wait(wait_s)) for wait_s in WAITS_S]
     everywhere = [(wait_s, STATIC) for wait_s in WAITS_S]
 
     def lines(read: Reader) -> list[Line]:
         return [
-            Line("Offers", points, read, 0),
-            Line("Static partitions", everywhere, read, 1, dotted=True),
+            *(
+                Line(
+                    f"Offers, tasks of {run_s:g} s",
+                    [(wait_s, at_wait(wait_s, run_s)) for wait_s in WAITS_S],
+                    read,
+                    look,
+                )
+                for look, run_s in enumerate((_RUN_S, _SHORT_S))
+            ),
+            Line(f"{STATIC}, tasks of {_RUN_S:g} s", everywhere, read, 2, dotted=True),
         ]
 
     return plots.draw(
@@ -274,7 +298,7 @@ T_JOBS_S = (0.1, 1.0, 10.0, 100.0)
 CELL, MACHINE, TIMER = "Offers, cell", "Offers, machines", "Offers, cell, with the timer"
 SHARED, SINGLE = "Shared state", "Single path"
 BATCH, SERVICE = "batch", "service"
-_HORIZON_S = {SMOKE: 1_800, PAPER: 14_400}
+_HORIZON_S = {SMOKE: 1_200, PAPER: 14_400}
 _T_JOB_BATCH_S = 0.01
 # A run of the allocator begins with a request and takes 1.001 s, as the simulator's timer does. So
 # the interval at which it runs in any case is long.
@@ -289,7 +313,7 @@ _ALLOCATORS: dict[str, dict[str, Any]] = {
         "freed_room_triggers": True,
     },
 }
-_REFUSE_S = {CELL: 0.0, MACHINE: 5.0, TIMER: _LONG_S}
+_REFUSE_S = {CELL: 0.0, MACHINE: 5.0, TIMER: 0.0}
 
 # What Omega's public simulator printed: mean waits to the first attempt in s, by t_job
 MESOS_S = {(0.1, BATCH): 0.712, (0.1, SERVICE): 0.872, (1.0, BATCH): 0.762, (1.0, SERVICE): 0.906}
@@ -349,7 +373,7 @@ _ARCHITECTURES: dict[str, Callable[[float], ArmConfig]] = {
     SHARED: _shared,
     SINGLE: _single,
 }
-WAIT = {kind: mean_of(f"{kind}_wait_s") for kind in (BATCH, SERVICE)}
+WAIT = {kind: known_mean(f"{kind}_wait_s") for kind in (BATCH, SERVICE)}
 HELD = mean_of("held")
 
 
@@ -501,7 +525,9 @@ def _service_table(results: Results) -> Table:
 
 HOARD, TIMEOUT, DECLINE = "Hoard", "Hoard, with a timeout", "Wait"
 SHARED_GANGS = "Shared state, all or nothing"
-_LARGEST, _GANGS, _GANG_DRAWS = 60, {SMOKE: 60, PAPER: 300}, {SMOKE: 10, PAPER: 40}
+_FOR_EVER = 1_000_000  # attempts after which a gang is given up
+_GANG_MACHINES, _LARGEST = 40, 24
+_GANGS, _GANG_DRAWS = {SMOKE: 40, PAPER: 200}, {SMOKE: 3, PAPER: 20}
 
 
 def gang_runs(scale: ReproduceScale) -> tuple[GangRun, ...]:
@@ -512,6 +538,8 @@ def gang_runs(scale: ReproduceScale) -> tuple[GangRun, ...]:
         "losers": "requeue",
         "retry_s": 1.0,
         "commit_mode": "all_or_nothing",
+        "attempts_max": _FOR_EVER,
+        "attempts_max_unplaced": _FOR_EVER,
     }
     scheduler = GroupConfig.model_validate(
         {"name": "shared", "count": 2, "kind": "best_fit", "protocol": shared, "decision": AT_ONCE}
@@ -527,12 +555,12 @@ def gang_runs(scale: ReproduceScale) -> tuple[GangRun, ...]:
             label,
             _GANG_DRAWS[scale],
             arm,
-            machines=100,
+            machines=_GANG_MACHINES,
             largest=_LARGEST,
             run_s=60.0,
             load=0.5,
             gangs=_GANGS[scale],
-            patience_s=3_600.0,
+            patience_s=600.0,
         )
         for label, arm in arms.items()
     )
@@ -566,19 +594,9 @@ def _gang_table(results: Results) -> Table:
         ("gangs placed", mean_of("placed"), percent),
         ("held at the end", mean_of("idle"), percent),
         ("held, over time", mean_of("held"), percent),
-        ("mean wait of gangs placed, s", _known_mean("wait_s"), "{:.1f}".format),
+        ("mean wait of gangs placed, s", known_mean("wait_s"), "{:.1f}".format),
     )
     return _table(results, columns)
-
-
-def _known_mean(name: str) -> Reader:
-    """The mean over the draws in which a number is known; None if it is in none."""
-
-    def read(arrays: Arrays) -> float | None:
-        known = arrays[name][~np.isnan(arrays[name])]
-        return float(known.mean()) if len(known) else None
-
-    return read
 
 
 FIGURES = (
@@ -603,6 +621,7 @@ FIGURES = (
         gang_runs,
         _GANG_CLAIMS,
         table=_gang_table,
+        machines=_GANG_MACHINES,
         largest=_LARGEST,
         gangs=f"{_GANGS[PAPER]} (smoke scale: {_GANGS[SMOKE]})",
         draws=f"{_GANG_DRAWS[PAPER]} (smoke scale: {_GANG_DRAWS[SMOKE]})",

@@ -128,7 +128,7 @@ class LocalityRun(DrawnRun):
         run_s: The mean run time on a machine without the input.
         local_permille: The run time on one with it, in permille of that.
         load: Of the cell, if all tasks ran without their input.
-        jobs: How many. The first fifth does not count.
+        jobs: How many. The first half does not count.
     """
 
     arm: ArmConfig
@@ -149,7 +149,7 @@ class LocalityRun(DrawnRun):
         share of the offers that were declined; placed: the share of the tasks that were placed."""
         workload = self._workload(draw)
         ran = run(self.arm, workload, seed=draw, heartbeat_us=10_000)
-        counts = workload.tasks.job >= self.jobs // 5
+        counts = workload.tasks.job >= self.jobs // 2
         placed = counts & (ran.start_us >= 0)
         machines = workload.catalog.machine.reshape(-1, REPLICAS)
         local = (machines == ran.machine[:, None]).any(axis=1)
@@ -161,7 +161,7 @@ class LocalityRun(DrawnRun):
         return {
             "local": float(local[placed].mean()),
             "wait_s": float(wait_us[placed].mean()) / US_PER_S,
-            "response_s": float(response_us[self.jobs // 5 :].mean()) / US_PER_S,
+            "response_s": float(response_us[self.jobs // 2 :].mean()) / US_PER_S,
             "declined": ran.sum("declined") / made,
             "placed": float(placed.sum() / counts.sum()),
         }
@@ -289,9 +289,9 @@ class ServiceRun(DrawnRun):
 
     def once(self, draw: int) -> dict[str, float]:
         """For jobs of each class (batch_..., service_...): wait_s, the mean time from submission to
-        the start of the first attempt of those that had one; tried and done, the shares of the jobs
-        that had an attempt, and of which all tasks were placed. retried: attempts with a conflict;
-        held: the share of the processors that offers held, over time."""
+        the start of the first attempt of those that had one (nan: none had); tried and done, the
+        shares of the jobs that had an attempt, and of which all tasks were placed. retried:
+        attempts with a conflict; held: the share of the processors that offers held, over time."""
         held, workload = HeldRoom(), service_workload(self.horizon_s)
         ran = run(
             self.arm,
@@ -309,7 +309,8 @@ class ServiceRun(DrawnRun):
         found = {}
         for name, rows in (("batch", ~service), ("service", service)):
             tried = rows & (wait_us >= 0)
-            found[f"{name}_wait_s"] = float(wait_us[tried].mean()) / US_PER_S
+            mean_us = float(wait_us[tried].mean()) if tried.any() else math.nan
+            found[f"{name}_wait_s"] = mean_us / US_PER_S
             found[f"{name}_tried"] = float(tried.sum() / rows.sum())
             found[f"{name}_done"] = float((done & rows).sum() / rows.sum())
         conflicts = ran.tables["job_attempts"]["conflicts"]

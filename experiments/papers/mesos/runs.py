@@ -73,8 +73,13 @@ class Ran:
     tables: dict[str, dict[str, Int64]]
     rejections: int
 
+    def column(self, name: str, table: str = "offers") -> Int64:
+        """A column of a table; empty if the table has no rows."""
+        return self.tables.get(table, {}).get(name, np.zeros(0, np.int64))
+
     def sum(self, column: str, table: str = "offers") -> int:
-        return int(self.tables.get(table, {}).get(column, np.zeros(0, np.int64)).sum())
+        """The sum of a column of a table."""
+        return int(self.column(column, table).sum())
 
 
 def run(

@@ -178,12 +178,12 @@ class LocalityRun(DrawnRun):
         return replace(
             jobs,
             tasks=tasks,
-            catalog=_catalog(_replicas(draw, n, self.machines)),
+            catalog=_catalog(replicas(draw, n, self.machines)),
             preferred_permille=self.local_permille,
         )
 
 
-def _replicas(draw: int, n: int, machines: int) -> Int64:
+def replicas(draw: int, n: int, machines: int) -> Int64:
     """Three different machines for each of n tasks, ascending, int64[n, 3]."""
     stream = Stream(stream_key(draw, "replicas"))
     found = np.zeros((n, REPLICAS), np.int64)
@@ -313,7 +313,7 @@ class ServiceRun(DrawnRun):
             found[f"{name}_wait_s"] = mean_us / US_PER_S
             found[f"{name}_tried"] = float(tried.sum() / rows.sum())
             found[f"{name}_done"] = float((done & rows).sum() / rows.sum())
-        conflicts = ran.tables["job_attempts"]["conflicts"]
+        conflicts = ran.column("conflicts", "job_attempts")
         found["retried"] = float(np.count_nonzero(conflicts))
         found["held"] = held.share(ran.outcome.ended_us)
         return found
@@ -321,10 +321,10 @@ class ServiceRun(DrawnRun):
 
 def first_attempts_us(ran: Ran) -> Int64:
     """When the first attempt of each job began, int64[jobs]; -1: never."""
-    attempts = ran.tables["job_attempts"]
+    job, start_us = (ran.column(name, "job_attempts") for name in ("job", "start_us"))
     never = np.iinfo(np.int64).max
     first = np.full(len(ran.workload.arrival_us), never)
-    np.minimum.at(first, attempts["job"], attempts["start_us"])
+    np.minimum.at(first, job, start_us)
     first[first == never] = -1
     return first
 

@@ -259,7 +259,7 @@ def _draw_locality(results: Results) -> Figure:
                 "Mean wait of tasks (s)",
                 lines(mean_of("wait_s")),
                 _waits_x,
-                plots.logarithmic_y,
+                plots.from_zero_y,
             ),
         ],
     )
@@ -513,6 +513,7 @@ def _service_table(results: Results) -> Table:
         ("batch wait, s", WAIT[BATCH], "{:.4g}".format),
         ("service wait, s", WAIT[SERVICE], "{:.4g}".format),
         ("batch jobs tried", mean_of("batch_tried"), percent),
+        ("batch jobs placed", mean_of("batch_done"), percent),
         ("services tried", mean_of("service_tried"), percent),
         ("services placed", mean_of("service_done"), percent),
         ("attempts with a conflict", mean_of("retried"), "{:.0f}".format),

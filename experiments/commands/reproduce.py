@@ -19,7 +19,7 @@ def reproduce_command(
     paper: Annotated[
         str,
         typer.Argument(
-            metavar="PAPER", help="The paper: parsync, omega, firmament, quincy or sparrow."
+            metavar="PAPER", help="The paper: parsync, omega, firmament, quincy, sparrow or mesos."
         ),
     ],
     figures: Annotated[
@@ -53,8 +53,8 @@ def reproduce_command(
 
     Makes the runs that each figure needs, draws it in the paper's form, and judges every claim by a
     statistic and limits that were set before the first run. The results are a page, reproduce.html,
-    and the claims with their verdicts, claims.json. Runs of parsync, omega and sparrow are in
-    virtual time; those of firmament and quincy are timed rounds of the flow scheduler.
+    and the claims with their verdicts, claims.json. Runs of parsync, omega, sparrow and
+    mesos are in virtual time; those of firmament and quincy are timed rounds of the flow scheduler.
 
     The figures fig5_live to fig8_live of ParSync run on Ray, in real time, at the demo's scale.
     They take about five minutes and need a quiet machine, so they are made only if they are named.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from experiments.papers.chapter import Paper
 from experiments.papers.firmament import algorithms, optimisations
+from experiments.papers.mesos import figures as mesos
 from experiments.papers.omega import figures, mapreduce
 from experiments.papers.parsync import controls, models, section6
 from experiments.papers.quincy import figures as quincy
@@ -43,8 +44,14 @@ SPARROW = Paper(
     "These runs are shorter and have fewer draws, and those beside queueing theory a smaller cell.",
     (*sparrow.FIGURES, *google.FIGURES),
 )
+MESOS = Paper(
+    "mesos",
+    "Mesos",
+    "These runs are shorter and have fewer draws, and one of them has a smaller cell.",
+    mesos.FIGURES,
+)
 PAPERS: dict[str, Paper] = {
-    paper.id: paper for paper in (PARSYNC, OMEGA, FIRMAMENT, QUINCY, SPARROW)
+    paper.id: paper for paper in (PARSYNC, OMEGA, FIRMAMENT, QUINCY, SPARROW, MESOS)
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from experiments.analysis.statistics import median_interval
 from experiments.analysis.summary_model import SeedFigures
+from experiments.campaign.task import Arrays
 from experiments.papers.chapter import Results
 from experiments.papers.claims import RunsOfSeed, Value
 
@@ -58,6 +59,11 @@ def in_phase(phase: int, key: str) -> Reader:
         return run.phases[phase].value(key)
 
     return read
+
+
+def mean_of(name: str) -> Callable[[Arrays], float]:
+    """A reader: the mean over the draws of a number that a DrawnRun keeps."""
+    return lambda arrays: float(arrays[name].mean())
 
 
 def of(read: Reader, label: str) -> Value:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from experiments.analysis.statistics import Interval, median_interval
 from experiments.campaign.loop import KeptRuns, missing
@@ -26,6 +27,7 @@ from parsync.model.equations import expected_conflicts
 from parsync.model.extra_slots import ExtraSlots, ExtraSlotsSearch, find_extra_slots, widened
 from parsync.model.slot_settings import SlotSettings
 from parsync.model.slot_simulator import ConflictsAndScores, SlotResults, simulate
+from parsync.strict_model import deciding
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -84,6 +86,39 @@ class ModelRun(ABC):
             "seed": seed,
         }
         return content_key(content)
+
+
+@dataclass(frozen=True)
+class DrawnRun(ModelRun):
+    """Something that is run several times, with other draws. All fields decide its results, but
+    for the label.
+
+    Attributes:
+        draws: How many times. Under seed s these are the draws (s - 1) * draws + 1 and following.
+    """
+
+    draws: int
+
+    def content(self) -> dict[str, Any]:
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "label"}
+        return {
+            name: deciding(value) if isinstance(value, BaseModel) else value
+            for name, value in values.items()
+        }
+
+    def measure(self, seed: int, before: Arrays | None) -> dict[str, NDArray[Any]]:
+        """The numbers of `once`, float64[draws] each.
+
+        Raises:
+            AgoraError: A run did not come to its end.
+        """
+        first = (seed - 1) * self.draws + 1
+        found = [self.once(first + place) for place in range(self.draws)]
+        return {name: np.array([one[name] for one in found]) for name in found[0]}
+
+    @abstractmethod
+    def once(self, draw: int) -> dict[str, float]:
+        """What is kept of the run with one draw, by name."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from experiments.config.presets import optimistic
+from experiments.papers.mesos.runs import SEED, offers_arm, offers_group, run
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core.addresses import CELL_SIDE
 from parsync.core.codec import decode, encode
@@ -35,7 +36,7 @@ from parsync.spec.decision_times import ModelledTime
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from shared_state.tasks import NO_GANG
-from tests.fixtures.offers_runs import SEED, modelled_starts, offers_arm, offers_group, run
+from tests.fixtures.offers_runs import modelled_starts
 from tests.fixtures.unit_workloads import Unit, unit_workload
 from tests.fixtures.watched_runs import WatchedRun, Watcher, Witness
 
@@ -501,6 +502,23 @@ def test_hoarders_may_wait_for_each_other_for_ever_and_a_timeout_ends_that() -> 
     ends = offers_arm(group, offer_timeout_s=3.0, sorter="random")
     ran = run(ends, workload, drain_us=100 * SECOND)
     assert ran.outcome.drained and ran.sum("expired") > 0
+
+
+def test_freed_room_may_start_a_timer_in_place_of_filters() -> None:
+    """As in Omega's simulator: a run of the allocator begins with a request, an answer or an end,
+    and takes a second. By hand: the second job finds no room until tasks of the first end."""
+    units = [
+        Unit(((1,),) * 4, at_ms * MS, is_gang=False, run_us=2 * SECOND) for at_ms in (100, 500)
+    ]
+    shared = {"allocation_s": 1.0, "freed_room_triggers": True, "interval_s": 60.0}
+    arm = offers_arm(offers_group(refuse_s=0.0), granularity="cell", **shared)
+    ran = run(arm, unit_workload([[1]] * 6, units))
+    assert ran.outcome.drained
+    decision_us = 50
+    first = 1_100 * MS + 6 * decision_us  # two tasks of the second job, too
+    second = first + 2 * SECOND + MS  # the end is told at the next heartbeat
+    second = second // MS * MS + SECOND
+    assert sorted(set(ran.start_us.tolist())) == [first, second + 2 * decision_us]
 
 
 # Roles.

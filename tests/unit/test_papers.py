@@ -33,6 +33,7 @@ from experiments.papers.claims import (
     value_range,
 )
 from experiments.papers.firmament import cells as firmament
+from experiments.papers.mesos import figures as mesos
 from experiments.papers.omega import figures as omega_figures
 from experiments.papers.omega import mapreduce
 from experiments.papers.page import (
@@ -51,6 +52,7 @@ from experiments.papers.plots import binned, preferred_share, throughput, waitin
 from experiments.papers.quincy import figures as quincy
 from experiments.papers.registry import (
     FIRMAMENT,
+    MESOS,
     OMEGA,
     PAPERS,
     PARSYNC,
@@ -337,6 +339,7 @@ def test_claims_and_words_that_nobody_states_are_refused() -> None:
         (FIRMAMENT, (firmament,)),
         (QUINCY, (quincy,)),
         (SPARROW, (sparrow, google)),
+        (MESOS, (mesos,)),
         (tiny.PAPER, (tiny,)),
     ],
     ids=lambda value: value.id if isinstance(value, Paper) else "",

@@ -22,7 +22,6 @@ from experiments.papers import plots
 from experiments.papers.chapter import Chapter, Like, Results, Table, like
 from experiments.papers.claims import RunsOfSeed, Value
 from experiments.papers.plots import Line, Panel
-from experiments.papers.sparrow.runs import mean_of
 from experiments.papers.sparrow.settings import (
     BATCH,
     CANCELLATION,
@@ -44,6 +43,7 @@ from experiments.papers.statistics import (
     Reader,
     furthest_from_one,
     least,
+    mean_of,
     median_text,
     most,
     of,

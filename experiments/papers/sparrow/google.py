@@ -38,7 +38,6 @@ from experiments.papers.sparrow.runs import (
     JobsRun,
     Ran,
     jobs_workload,
-    mean_of,
     probing_group,
 )
 from experiments.papers.sparrow.settings import TASK_S
@@ -46,6 +45,7 @@ from experiments.papers.statistics import (
     furthest_from_one,
     least,
     less,
+    mean_of,
     median_text,
     of,
     quotient,
@@ -225,7 +225,7 @@ def percentiles_s(ran: Ran, mean_s: Int64) -> dict[str, float]:
 def sample_run(label: str, load: float, d: int, replaces: bool, draws: int) -> SampleRun:
     """The run of a load and a number of probes, machines drawn with or without replacement."""
     group = probing_group(probe_ratio=float(d), with_replacement=replaces, cancellation=False)
-    return SampleRun(label, group, HOP_S, 1000, draws, load)
+    return SampleRun(label, draws, group, HOP_S, 1000, load)
 
 
 # What the public simulator printed: 50th, 90th and 99th percentile in s, as a range of its runs

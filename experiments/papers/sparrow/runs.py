@@ -9,22 +9,18 @@ of two pages (tests/fixtures/probing_runs.py).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from experiments.campaign.task import Arrays
-from experiments.studies.model_runs import ModelRun
+from experiments.studies.model_runs import DrawnRun
 from parsync.metrics.record import Record
 from parsync.protocols.probing.events import KIND
 from parsync.runtime.audit import RunAudit
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
 from parsync.spec.decision_times import ModelledTime
-from parsync.strict_model import deciding
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.errors import AgoraError
 from shared_state.random import Stream, stream_key
@@ -209,39 +205,20 @@ def run(
 
 
 @dataclass(frozen=True)
-class JobsRun(ModelRun):
-    """Jobs on a cell that one group of schedulers has to itself, several times with other draws.
+class JobsRun(DrawnRun):
+    """Jobs on a cell that one group of schedulers has to itself.
 
     Attributes:
         group: The schedulers.
         hop_s: How long a message between a scheduler and a machine takes.
         heartbeat_us: Ends of tasks are told at multiples of it.
-        draws: How many times. Under seed s these are the draws (s - 1) * draws + 1 and following.
     """
 
     group: GroupConfig
     hop_s: float
     heartbeat_us: int
-    draws: int
 
-    def content(self) -> dict[str, Any]:
-        known = ("label", "group")
-        others = {
-            one.name: getattr(self, one.name) for one in fields(self) if one.name not in known
-        }
-        return {"group": deciding(self.group), **others}
-
-    def measure(self, seed: int, before: Arrays | None) -> dict[str, NDArray[Any]]:
-        """The numbers of `summary`, float64[draws] each.
-
-        Raises:
-            AgoraError: A run did not come to its end.
-        """
-        first = (seed - 1) * self.draws + 1
-        found = [self._measured(first + place) for place in range(self.draws)]
-        return {name: np.array([one[name] for one in found]) for name in found[0]}
-
-    def _measured(self, draw: int) -> dict[str, float]:
+    def once(self, draw: int) -> dict[str, float]:
         arm = probing_arm(self.group, hop_s=self.hop_s)
         ran = run(arm, self.workload(draw), heartbeat_us=self.heartbeat_us, seed=draw)
         if not ran.outcome.drained:
@@ -255,8 +232,3 @@ class JobsRun(ModelRun):
     @abstractmethod
     def summary(self, ran: Ran) -> dict[str, float]:
         """What is kept of a run, by name."""
-
-
-def mean_of(name: str) -> Callable[[Arrays], float]:
-    """A reader: the mean of a number over the draws."""
-    return lambda arrays: float(arrays[name].mean())

@@ -90,7 +90,7 @@ def single_task_run(
     """The run of a load and a number of probes, under late binding or least_queue."""
     warm_up, measured, draws = length
     group = probing_group(probe_ratio=float(d), binding=binding)
-    return SingleTaskRun(label, group, 0.0, 1000, draws, machines, load, warm_up, measured)
+    return SingleTaskRun(label, draws, group, 0.0, 1000, machines, load, warm_up, measured)
 
 
 # By load: as long as half-widths of 0.7 % take with 2,000 machines.
@@ -203,10 +203,10 @@ def simulation_run(
     """
     return SimulationRun(
         label,
+        draws,
         PROTOCOLS[protocol],
         HOP_S,
         _HEARTBEAT_US,
-        draws,
         machines=10_000 // part,
         slots=4,
         load=load,
@@ -269,7 +269,7 @@ def sweep_run(
 ) -> SweepRun:
     """The run of a probe ratio, with further options of the protocol."""
     group = probing_group(_SWEEP_SCHEDULERS, probe_ratio=d, **options)
-    return SweepRun(label, group, HOP_S, _HEARTBEAT_US, 1, load, task_ms, jobs)
+    return SweepRun(label, 1, group, HOP_S, _HEARTBEAT_US, load, task_ms, jobs)
 
 
 def lost_share(d: float, task_ms: float) -> float:

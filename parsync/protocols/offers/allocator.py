@@ -91,10 +91,11 @@ def _check_member(member: Member, options: OffersSharedOptions) -> None:
             f"group '{member.name}': role: '{RIVALS}' is that of other schedulers, as rivals ="
             " 'role' says"
         )
-    if options.freed_room_triggers and own.refuse_s == 0:
+    at_once = options.freed_room_triggers and round(options.allocation_s * 1e6) == 0
+    if at_once and own.refuse_s == 0:
         raise AgoraError(
-            f"group '{member.name}': refuse_s: expected more than 0 with freed_room_triggers: what"
-            " is declined would be offered again at once, for ever"
+            f"group '{member.name}': refuse_s: expected more than 0 with freed_room_triggers unless"
+            " allocation_s is: what is declined would be offered again at once, for ever"
         )
 
 

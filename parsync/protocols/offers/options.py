@@ -128,8 +128,8 @@ class OffersSharedOptions(Strict):
     )
     freed_room_triggers: bool = Field(
         False,
-        description="room that is freed or declined is offered at once; off: in the next run"
-        " over its machine, as in Mesos",
+        description="room that is freed or declined is offered at once (then refuse_s or"
+        " allocation_s is more than 0); off: in the next run over its machine, as in Mesos",
     )
     lock: bool = Field(
         True,

@@ -171,7 +171,12 @@ SCHEMAS: Tables = {
             ),
             "tasks": Column("int64", "tasks", "tasks of the job that were decided on"),
             "claims": Column("int64", "claims", "claims for them"),
-            "placed": Column("int64", "tasks", "those of them committed for the first time"),
+            "placed": Column(
+                "int64",
+                "tasks",
+                "those of them committed for the first time",
+                {NOT_KNOWN: "machines place them later, from their queues"},
+            ),
             "conflicts": Column(
                 "int64", "claims", "claims rejected as stale, full, evicted or held"
             ),

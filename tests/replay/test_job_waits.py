@@ -72,6 +72,17 @@ def test_jobs_of_which_an_attempt_was_lost_are_left_out() -> None:
     assert not [key for key in figures.at_least if key.startswith("job_wait")]
 
 
+def test_jobs_that_queues_at_machines_place_have_no_full_waits() -> None:
+    """The scheduler's attempt draws machines to probe; it says nothing of when tasks are placed."""
+    figures = figures_of([(0, 2, [(10, NOT_KNOWN)]), (5, 1, [(25, 1)])], [False, False])
+    assert figures.others["job_wait_mean_us"] == (10 + 20) / 2
+    assert figures.others["job_wait_full_mean_us"] == 20
+    assert not [key for key in figures.at_least if key.startswith("job_wait")]
+    alone = figures_of([(0, 2, [(10, NOT_KNOWN)])], [False])
+    assert alone.others["job_wait_full_mean_us"] is None
+    assert "job_wait_full_mean_us" not in alone.at_least
+
+
 @pytest.mark.parametrize("load", [0.3, 0.6])
 def test_the_wait_at_one_scheduler_is_that_of_a_queue(load: float) -> None:
     """Poisson arrivals and decision times t_job + t_task n, with n geometric, are an M/G/1 queue:

@@ -359,7 +359,8 @@ class JobWaitFigures(Figures):
     are not part of a wait, those of earlier attempts are.
 
     Means are over the jobs that got there, percentiles over all submitted jobs. All are None where
-    the protocol has no decision rounds, and those of one class where the run has no services.
+    the protocol has no decision rounds, and those of one class where the run has no services. Jobs
+    whose tasks are placed by queues at machines, after the attempt, are left out of full waits.
     """
 
     job_wait_mean_us: Number | None = _wait("Job wait", f"{_FIRST} (Omega).")
@@ -431,6 +432,7 @@ class JobWaitMetric(NativeMetric):
     merges: ClassVar[Merges] = {
         "_unplaced": np.add,
         "_lost": np.logical_or,
+        "_placed_later": np.logical_or,
         "_first_us": np.minimum,
         "_last_us": np.maximum,
     }
@@ -446,6 +448,8 @@ class JobWaitMetric(NativeMetric):
         self._last_us = np.zeros(jobs, np.int64)  # that of the last one that placed a task
         # an attempt was lost with a killed scheduler, and so were the job's waits
         self._lost = np.zeros(jobs, np.bool_)
+        # no attempt of the job placed tasks: queues at machines do
+        self._placed_later = np.zeros(jobs, np.bool_)
 
     def add_up(self, rows: Rows) -> None:
         if not len(self._index):
@@ -460,7 +464,8 @@ class JobWaitMetric(NativeMetric):
         known = start_us != NOT_KNOWN
         ours.where(~known).store(self._lost, (job,), 1)
         ours.where(known).smallest(self._first_us, (job,), start_us)
-        ours.add(self._unplaced, (job,), -placed)
+        ours.where(placed == NOT_KNOWN).store(self._placed_later, (job,), 1)
+        ours.where(placed > 0).add(self._unplaced, (job,), -placed)
         ours.where(placed > 0).largest(self._last_us, (job,), start_us)
 
     def merge(self, other: JobWaitMetric) -> None:
@@ -492,12 +497,14 @@ class JobWaitMetric(NativeMetric):
         is_service = self.run.service_jobs
         if is_service is not None:
             classes |= {"_batch": inside & ~is_service, "_service": inside & is_service}
-        for name, start_us, reached in (
-            ("job_wait", self._first_us, self._first_us < _NEVER),
-            ("job_wait_full", self._last_us, self._unplaced == 0),
+        every_job = np.ones(len(inside), np.bool_)
+        for name, start_us, reached, defined in (
+            ("job_wait", self._first_us, self._first_us < _NEVER, every_job),
+            ("job_wait_full", self._last_us, self._unplaced == 0, ~self._placed_later),
         ):
             wait_us = np.where(reached, start_us, scope.last_us) - submit_us
-            for of_class, chosen in classes.items():
+            for of_class, of_it in classes.items():
+                chosen = of_it & defined
                 got, waiting = wait_us[chosen & reached], wait_us[chosen & ~reached]
                 every = np.concatenate([np.sort(got), np.maximum(waiting, 0)])
                 yield f"{name}{of_class}", _Waits(every, len(got))

@@ -241,7 +241,8 @@ void AgentLog::attempts(const Attempts& attempts) {
     // decision_us * tasks / about, without a product that could overflow
     const int64_t part_us =
         attempts.decision_us == kNotKnown ? kNotKnown : each_us * tasks + rest_us * tasks / about;
-    attempts_.add({agent_, jobs_[i], attempts.start_us, part_us, tasks, claims, placed, conflicts});
+    attempts_.add({agent_, jobs_[i], attempts.start_us, part_us, tasks, claims,
+                   attempts.placed_later ? kNotKnown : placed, conflicts});
   }
 }
 

@@ -77,6 +77,7 @@ struct Attempts {
   std::span<const int64_t> claimed = {};
   std::span<const int64_t> placed = {};      // committed for the first time
   std::span<const int64_t> conflicted = {};  // whose claims met a conflict
+  bool placed_later = false;                 // by queues at machines: placed is not known
 };
 
 // Tasks that still wait as a run ends, [n] each.

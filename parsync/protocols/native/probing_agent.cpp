@@ -234,7 +234,10 @@ void ProbingAgent::on_decided(int64_t now_us, int64_t decision, Effects& effects
   if (decision != decisions_ || deciding_.empty())
     throw std::invalid_argument("DecisionDone: expected after decide(), with its number");
   parts_.log.decided(decision_us_);
-  parts_.log.attempts({begun_us_, decision_us_, decided_tasks_});
+  parts_.log.attempts({.start_us = begun_us_,
+                       .decision_us = decision_us_,
+                       .task = decided_tasks_,
+                       .placed_later = true});
   send_probes(now_us, effects);
   deciding_.clear();
   wake(now_us, effects);

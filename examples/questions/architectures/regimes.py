@@ -2,8 +2,7 @@
 
     python examples/questions/architectures/regimes.py runs/lengths runs/costs --figure regimes.png
     python examples/questions/architectures/regimes.py runs/lengths runs/costs --calibrated
-    python examples/questions/architectures/regimes.py runs/long_beside_short \\
-        --by job_wait_full_batch_mean_us
+    python examples/questions/architectures/regimes.py runs/long_beside_short --by jsd_mean_us
 
 A point is a load, a length of tasks and a cost of a decision. Of each arm the table has the median
 over seeds of its delay, in per cent of the mean run time. The best has the least; others are as
@@ -33,6 +32,7 @@ from experiments.figures import style
 DISTRIBUTED, EQUAL, ONE_CORE = "Distributed", "Central", "Central, one core"
 FAMILIES = (DISTRIBUTED, "Two-level", "Shared state", "Central")
 COLOURS = dict(zip(FAMILIES, ("#E69F00", "#CC79A7", "#009E73", "#0072B2"), strict=True))
+DARK = ("Shared state", "Central")  # colours on which white is read best
 CALIBRATION = 10
 AS_GOOD, UNPLACED = 0.01, 0.001
 COST_US = 100.0  # of a decision, where the sweep does not change it
@@ -191,7 +191,7 @@ def _time(seconds: float) -> str:
 
 
 def family(arm: str) -> str:
-    return next(name for name in FAMILIES if arm.startswith(name))
+    return next((name for name in FAMILIES if arm.startswith(name)), "")
 
 
 def draw(points: Points, path: Path) -> None:
@@ -216,6 +216,14 @@ def draw(points: Points, path: Path) -> None:
         patches = [Patch(color=COLOURS[name], label=name) for name in FAMILIES]
         figure.legend(handles=patches, loc="outside lower center", ncols=4, frameon=False)
         FigureCanvasAgg(figure).print_png(path, metadata={"Software": None})
+
+
+def _added(point: Judged) -> str:
+    """What the best adds to a run time."""
+    if point.best is None:
+        return "none"
+    share = median(point.share[point.best])
+    return "< 0.1 %" if share < 0.001 else f"+{_percent(share)}"
 
 
 def _cost(cost_us: float) -> str:
@@ -247,13 +255,13 @@ def _panel(
                     width,
                     0.94,
                     color=COLOURS[name],
-                    alpha=1.0 if point.alone else 0.55,
+                    alpha=1.0 if point.alone else 0.45,
                     linewidth=0,
                 )
             )
-        best = point.best
-        text = "none" if best is None else "+" + _percent(median(point.share[best]))
-        ax.text(left + 0.5, bottom + 0.5, text, ha="center", va="center", fontsize=8)
+        colour = style.PAPER if point.alone and family(point.best or "") in DARK else style.INK
+        middle = left + 0.5, bottom + 0.5
+        ax.text(*middle, _added(point), ha="center", va="center", fontsize=8, color=colour)
     ax.set_xlim(0, len(columns))
     ax.set_ylim(0, len(rows))
     ax.set_xticks([i + 0.5 for i in range(len(columns))], [_time(x) for x in columns])

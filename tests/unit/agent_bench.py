@@ -63,7 +63,7 @@ def make_table(n: int) -> TaskBatch:
 class LowestFree:
     """Claims the lowest machines the view shows free, or those of `script` while it lasts."""
 
-    greedy = None
+    planner = None
 
     def __init__(self, table: TaskBatch) -> None:
         self.table = table

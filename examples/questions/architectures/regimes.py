@@ -7,8 +7,9 @@
 A point is a load, a length of tasks and a cost of a decision. Of each arm the table has the median
 over seeds of its delay, in per cent of the mean run time. The best has the least; others are as
 good if their median difference to it, seed by seed, is at most 1 %. The best is alone if the
-intervals of its differences to all other arms are below -1 %. They hold together with 95 % within a
-point (Bonferroni). Saturated arms left more than one task in a thousand unplaced in some run.
+intervals of its differences to all arms of other architectures are below -1 %. They hold together
+with 95 % within a point (Bonferroni). Saturated arms left more than one task in a thousand unplaced
+in some run. A point is overloaded if all cores together decide no more tasks than arrive.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ COLOURS = dict(zip(FAMILIES, ("#E69F00", "#CC79A7", "#009E73", "#0072B2"), stric
 DARK = ("Shared state", "Central")  # colours on which white is read best
 CALIBRATION = 10
 AS_GOOD, UNPLACED = 0.01, 0.001
+CORES, SLOTS = 8, 2_000
 COST_US = 100.0  # of a decision, where the sweep does not change it
 MAP_LOADS = (80, 95)
 WIDTH_IN, HEIGHT_IN = 10.5, 4.0
@@ -49,6 +51,11 @@ class Point:
     cost_us: float
     length_s: float
 
+    @property
+    def is_overloaded(self) -> bool:
+        arrive_per_s = self.load / 100 * SLOTS / self.length_s
+        return CORES / (self.cost_us / 1e6) <= arrive_per_s
+
     def __str__(self) -> str:
         return f"{self.load} % | {_time(self.cost_us / 1e6)} | {_time(self.length_s)}"
 
@@ -62,8 +69,9 @@ class Judged:
     """The arms of a point.
 
     Attributes:
-        share: By arm, of those that are not saturated: the delays over the run time, by seed.
-        saturated: The others.
+        share: By arm, of those that are not saturated: the delays over the run time, by seed; empty
+            where the point is overloaded.
+        saturated: The saturated ones.
     """
 
     share: dict[str, list[float]]
@@ -89,8 +97,11 @@ class Judged:
     @property
     def alone(self) -> bool:
         best = self.best
-        others = [self.less(best, arm).high for arm in self.share if arm != best] if best else []
-        return best is not None and all(high is not None and high < -AS_GOOD for high in others)
+        if best is None:
+            return False
+        rivals = [arm for arm in self.share if family(arm) != family(best)]
+        highs = [self.less(best, arm).high for arm in rivals]
+        return all(high is not None and high < -AS_GOOD for high in highs)
 
     def _estimate(self, one: str, other: str) -> float:
         found = self.less(one, other).estimate
@@ -133,7 +144,9 @@ def _seed(row: dict[str, Any]) -> int:
     return int(row["seed"])
 
 
-def judged(arms: dict[str, list[dict[str, Any]]]) -> Judged:
+def judged(point: Point, arms: dict[str, list[dict[str, Any]]]) -> Judged:
+    if point.is_overloaded:
+        return Judged({}, [])
     saturated = [arm for arm, rows in arms.items() if any(_is_saturated(row) for row in rows)]
     share = {
         arm: [row["share"] for row in rows] for arm, rows in arms.items() if arm not in saturated
@@ -147,10 +160,11 @@ def _is_saturated(row: dict[str, Any]) -> bool:
 
 def table(points: Points) -> Iterable[str]:
     arms = list(dict.fromkeys(arm for of in points.values() for arm in of))
-    yield f"| load | decision | run time | {' | '.join(arms)} | best, less the next |"
+    heads = "load", "decision", "run time", *arms, "best, less the best of another architecture"
+    yield f"| {' | '.join(heads)} |"
     yield "|" + "---|" * (len(arms) + 4)
     for point in sorted(points):
-        here = judged(points[point])
+        here = judged(point, points[point])
         cells = [_cell(here, arm, points[point]) for arm in arms]
         yield f"| {point} | {' | '.join(cells)} | {_margin(here)} |"
 
@@ -160,13 +174,17 @@ def _cell(here: Judged, arm: str, arms: dict[str, list[dict[str, Any]]]) -> str:
         return ""
     if arm in here.saturated:
         return "saturated"
+    if arm not in here.share:
+        return "overloaded"
     text = _percent(median(here.share[arm]))
     return f"**{text}**" if arm in here.as_good else text
 
 
 def _margin(here: Judged) -> str:
-    """The best and how much less it adds than the next arm, with the interval."""
-    others = sorted((arm for arm in here.share if arm != here.best), key=lambda a: _rank(here, a))
+    """The best and how much less it adds than any other architecture, with the interval."""
+    best = here.best or ""
+    others = [arm for arm in here.share if family(arm) != family(best)]
+    others.sort(key=lambda arm: median(here.share[arm]))
     if here.best is None or not others:
         return here.best or "none"
     less = here.less(here.best, others[0])
@@ -175,14 +193,12 @@ def _margin(here: Judged) -> str:
     return f"{here.best}{alone}: {_percent(less.estimate)} [{limits}]"
 
 
-def _rank(here: Judged, arm: str) -> float:
-    return median(here.share[arm])
-
-
 def _percent(share: float | None) -> str:
     if share is None:
         return "?"
     percent = 100 * share
+    if abs(percent) < 0.001:
+        return "0 %"
     return f"{percent:.0f} %" if abs(percent) >= 10 else f"{percent:.2g} %"
 
 
@@ -201,9 +217,9 @@ def draw(points: Points, path: Path) -> None:
     for point, arms in points.items():
         if point.cost_us == COST_US:
             here = {arm: rows for arm, rows in arms.items() if arm != ONE_CORE}
-            equal[point] = judged(here)
+            equal[point] = judged(point, here)
         if point.load in MAP_LOADS:
-            one_core[point] = judged({a: r for a, r in arms.items() if a != EQUAL})
+            one_core[point] = judged(point, {a: r for a, r in arms.items() if a != EQUAL})
     with style.drawing(1, 3, HEIGHT_IN) as (figure, axes):
         figure.set_size_inches(WIDTH_IN, HEIGHT_IN)
         for ax, load in zip(axes, MAP_LOADS, strict=False):

@@ -19,7 +19,7 @@ from parsync.core.addresses import CELL_SIDE
 from parsync.core.codec import decode, encode
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
-from parsync.core.events import Started
+from parsync.core.events import HoldReply, Started, TasksSubmitted
 from parsync.protocols.offers.events import (
     AllocationDue,
     IntervalDue,
@@ -29,6 +29,7 @@ from parsync.protocols.offers.events import (
     Revive,
     Subscribe,
     Suppress,
+    TasksWanted,
 )
 from parsync.runtime.assembly import Assembly
 from parsync.spec.arm import ArmConfig, GroupConfig
@@ -487,6 +488,28 @@ def test_task_sized_offers_hold_gangs_of_unlike_tasks() -> None:
     assert ran.outcome.drained
     large = ran.start_us[3:5]
     assert ran.start_us[5] < large.max(), "the small one was behind it"
+
+
+def test_tasks_are_wanted_again_when_the_room_granted_for_them_is_gone() -> None:
+    """Offers expire, and rivals are faster than the allocator; the second by hand."""
+    group = offers_group(2, gangs="hoard", kind="best_fit")
+    shared = {"granularity": "task", "offer_timeout_s": 3.0, "sorter": "random"}
+    ran = run(offers_arm(group, **shared), gangs(20, 4, gap_ms=0), drain_us=200 * SECOND)
+    assert ran.outcome.drained and ran.sum("expired") > 0
+    arm = offers_arm(offers_group(), granularity="task")
+    by_hand = WatchedRun(arm, jobs(1, machines=2))
+    agent, allocator = by_hand.agents[0], by_hand.cell_side[CELL_SIDE]
+    agent.handle(0, Started(0))
+    agent.handle(0, TasksSubmitted(np.array([0])))
+    (said,) = (one.event for one in agent.handle(5, OffersRescinded(0, np.zeros(0, np.int64))))
+    assert isinstance(said, TasksWanted) and said.tasks.tolist() == [1]
+    allocator.handle(0, Started(0))
+    allocator.handle(0, Subscribe(0, 0, False))
+    allocator.handle(0, TasksWanted(0, 0, np.array([[1]]), np.array([1])))
+    (asked,) = (one.event for one in allocator.handle(0, AllocationDue()) if isinstance(one, Send))
+    refused = HoldReply(asked.sequence, np.full(1, -1))
+    (told,) = (one for one in allocator.handle(0, refused) if isinstance(one, Send))
+    assert isinstance(told.event, OffersRescinded) and told.to == 0 and len(told.event.offer) == 0
 
 
 def test_hoarders_may_wait_for_each_other_for_ever_and_a_timeout_ends_that() -> None:

@@ -106,6 +106,7 @@ class OfferAllocator {
   const Offers& allocate(int64_t now_us, std::span<const int32_t> candidates, const int64_t* free);
 
   size_t width() const { return width_; }
+  bool is_task_sized() const { return settings_.task_sized; }
   size_t machines() const { return up_.size(); }
   size_t filters() const;
   // Of each framework, in the order in which they were added.

@@ -125,6 +125,8 @@ void OffersCellSide::handle(int64_t now_us, const EventPtr& event, Effects& effe
     case IntervalDue::kType.key():
       std::ranges::fill(candidates_, 1);
       effects.set_timer(next_interval_us(now_us), IntervalDue());
+      // a run that is pending will take all machines
+      if (is_pending_ && settings_.allocation_us > 0) return;
       return allocate(now_us, effects);
     case Subscribe::kType.key():
       return on_subscribed(now_us, as<Subscribe>(event), effects);
@@ -343,6 +345,16 @@ void OffersCellSide::on_held(int64_t now_us, const HoldReply& event, Effects& ef
   }
   allocator_.on_offers_ended(owner_, amount_.data());
   make(now_us, asked, event.hold.span(), effects);
+  if (!allocator_.is_task_sized()) return;
+  // A task that was granted is no longer wanted. If its room is gone, the agent has to say so anew.
+  std::ranges::sort(owner_);
+  const auto repeated = std::ranges::unique(owner_);
+  owner_.erase(repeated.begin(), repeated.end());
+  for (const int32_t agent : owner_) {
+    OffersRescinded none;
+    none.epoch = epoch_[static_cast<size_t>(agent)];
+    effects.send(agent, std::move(none));
+  }
 }
 
 // Sends offers to their agents, but for those whose id is -1.

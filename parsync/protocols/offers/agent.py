@@ -95,9 +95,11 @@ class OffersAgent(SchedulerAgent):
             case Offers():
                 return self._on_offers(now_us, event) if event.epoch == self.epoch else []
             case OffersRescinded(epoch, offer):
-                if epoch == self.epoch:
-                    self._room.rescind(now_us, offer)
-                return []
+                if epoch != self.epoch:
+                    return []
+                self._room.rescind(now_us, offer)
+                # the tasks that this room was for; a round that is open says so at its end
+                return self._wanted(now_us) if self.queued and self.activity in _WAITS else []
         return super().on_event(now_us, event)
 
     def _on_offers(self, now_us: int, event: Offers) -> list[Effect]:

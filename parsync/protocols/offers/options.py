@@ -114,8 +114,9 @@ class OffersSharedOptions(Strict):
         0.0,
         ge=0,
         le=LONGEST_S,
-        description="seconds that a run of the allocator takes; requests for offers that come"
-        " meanwhile are part of the same run (Omega's simulator of Mesos: 0.001)",
+        description="seconds that a run of the allocator takes that something asked for; requests"
+        " that come meanwhile are part of the same run, and runs of the interval take no time"
+        " (Omega's simulator of Mesos: 0.001)",
     )
     granularity: Literal["machine", "cell", "machines", "task"] = Field(
         "machine",
@@ -128,7 +129,7 @@ class OffersSharedOptions(Strict):
     )
     freed_room_triggers: bool = Field(
         False,
-        description="room that is freed or declined is offered at once (then refuse_s or"
+        description="room that tasks free or agents decline is offered at once (then refuse_s or"
         " allocation_s is more than 0); off: in the next run over its machine, as in Mesos",
     )
     lock: bool = Field(

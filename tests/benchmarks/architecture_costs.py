@@ -1,9 +1,8 @@
 """What a decision on a view, a scored node, a probe and an offer cost: `python -m
 tests.benchmarks.architecture_costs`.
 
-Processor time of this machine, in us: of decisions and scored nodes the median of plans, of offers
-the median of runs of the allocator. What a probe costs, everything that it causes included, is how
-much longer a run in virtual time takes per task for each further probe.
+Processor time of this machine, in us, the median of many plans, draws or runs of the allocator.
+A probe costs what a scheduler takes longer for each further one.
 """
 
 from __future__ import annotations
@@ -15,13 +14,16 @@ import numpy as np
 
 from experiments.papers.sparrow.runs import probing_group
 from experiments.workloads.synthetic import SyntheticOptions, generate
+from parsync.core.events import DecisionDone, Started, TasksSubmitted
+from parsync.runtime.assembly import Assembly
+from parsync.spec.arm import ArmConfig
+from parsync.workload.workload import Workload
 from schedulers.scoring.scheduler import ScoringScheduler
-from tests.benchmarks.bench_probing import tasks_per_cpu_s
 from tests.benchmarks.bench_score import SCHEDULERS, Site, batch_of
 from tests.offer_oracle import Settings
 
 MACHINES, SLOTS, LOAD = 2_000, 4, 0.8
-FRAMEWORKS = 8
+FRAMEWORKS, BATCH = 8, 10
 REPEATS, WARM_UP = 400, 40
 PROBES = (1, 8)
 
@@ -41,24 +43,39 @@ def decision(kind: str, tasks: int) -> tuple[float, float]:
 
 
 def probe() -> tuple[float, float]:
-    """(us per task without probes, us per probe)."""
+    """(us per task without probes, us per probe) of a scheduler that is told of ten tasks, draws
+    machines for them and sends the probes."""
     options = SyntheticOptions(
         machines=MACHINES,
         slots_per_machine=SLOTS,
         mean_duration_s=1.0,
-        batch_tasks=10,
+        batch_tasks=BATCH,
         preference_groups=0,
-        phase_s=10.0,
+        phase_s=5.0,
         load_percent=(round(100 * LOAD),),
         start="cold",
     )
     workload = generate(options, 1)
-    spent_us = [
-        1e6 / max(tasks_per_cpu_s(group, 1, workload) for _ in range(5))
-        for group in (probing_group(FRAMEWORKS, probe_ratio=float(d)) for d in PROBES)
-    ]
-    slope = (spent_us[1] - spent_us[0]) / (PROBES[1] - PROBES[0])
-    return spent_us[0] - slope * PROBES[0], slope
+    few_us, many_us = (drawn(workload, float(d)) for d in PROBES)
+    probe_us = (many_us - few_us) / (PROBES[1] - PROBES[0])
+    return few_us - PROBES[0] * probe_us, probe_us
+
+
+def drawn(workload: Workload, d: float) -> float:
+    """us per task with d probes for each."""
+    arm = ArmConfig(name="arm", partitions=1, groups=(probing_group(probe_ratio=d),))
+    agent = Assembly.of(arm.seeded(1, 1_000, 100_000, live=False), workload).agent(0)
+    agent.handle(0, Started(0))
+    spent_us = []
+    for turn in range(WARM_UP + REPEATS):
+        tasks = TasksSubmitted(np.arange(BATCH) + turn * BATCH)
+        begun_ns = time.thread_time_ns()
+        agent.handle(turn, tasks)
+        agent.decide(turn + 1, turn)
+        agent.decision_us(0)
+        agent.handle(turn, DecisionDone(turn + 1, 0))
+        spent_us.append((time.thread_time_ns() - begun_ns) / 1e3 / BATCH)
+    return float(np.median(spent_us[WARM_UP:]))
 
 
 def offer() -> float:
@@ -79,8 +96,8 @@ def offer() -> float:
 
 
 def main() -> None:
-    greedy_us, _ = decision("load_spreading", 10)
-    print(f"a decision on a view, in batches of ten: {greedy_us / 10:.2f} us")
+    greedy_us, _ = decision("load_spreading", BATCH)
+    print(f"a decision on a view, in batches of ten: {greedy_us / BATCH:.2f} us")
     score_us, scored = decision("kubernetes", 1)
     print(
         f"a decision by score (kubernetes): {score_us:.2f} us for {scored:.0f} scored nodes, "

@@ -112,6 +112,14 @@ def test_a_mix_shares_in_proportion_to_counts() -> None:
     assert arm.shares_permille()[0] == 8000 // 13
 
 
+def test_a_mix_may_have_several_protocols() -> None:
+    text = "optimistic:random=4,offers:kubernetes=2,probing=4,quincy=1"
+    groups = mix_arm(text, demo_scale(quick=False)).groups
+    protocols = [group.protocol.kind for group in groups]
+    assert protocols == ["optimistic", "offers", "probing", "optimistic"]
+    assert [group.count for group in groups] == [4, 2, 4, 1]
+
+
 def test_firmament_and_quincy_in_a_mix_are_as_fast_as_their_code() -> None:
     arm = mix_arm("latency_first=2,firmament=1,quincy=1,flow=1", demo_scale(quick=False))
     assert [group.decision is None for group in arm.groups] == [False, True, True, False]

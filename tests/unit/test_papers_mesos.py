@@ -52,6 +52,7 @@ from experiments.studies.model_runs import DrawnRun
 from experiments.studies.model_settings import ReproduceScale
 from parsync.spec.decision_times import ModelledTime
 from shared_state.tasks import TaskClass
+from tests.fixtures.papers.claims import means, values
 from tests.fixtures.unit_workloads import Unit, unit_workload
 from tests.unit.test_papers import complete
 
@@ -235,22 +236,6 @@ def test_held_room_counts_until_the_end() -> None:
 # Claims on made-up runs
 
 
-def values(figure: str, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The values of a figure's claims, by their names; only those that these runs have."""
-    (chosen,) = MESOS.chosen([figure])
-    values = {}
-    for claim in chosen.claims:
-        try:
-            values[claim.id.partition(".")[2]] = claim.value(found)
-        except KeyError:
-            continue
-    return values
-
-
-def means(**of: float) -> dict[str, Any]:
-    return {name: np.array([one]) for name, one in of.items()}
-
-
 def test_values_of_claims_about_waits() -> None:
     runs = {
         at_t_job(TIMER, 0.1): means(batch_wait_s=0.356, service_wait_s=0.872, held=0.066),
@@ -264,7 +249,7 @@ def test_values_of_claims_about_waits() -> None:
             for name, done in ((CELL, 0.1), (MACHINE, 0.3), (TIMER, 0.0))
         },
     }
-    found = values("starvation", runs)
+    found = values(MESOS, "starvation", runs)
     assert found["mesos_batch_1"] == pytest.approx(0.5) and found["mesos_service_1"] == 1
     assert found["locked_1"] == pytest.approx(2)
     assert found["starves_cell"] == 4.5
@@ -277,13 +262,13 @@ def test_values_of_claims_about_locality_and_gangs() -> None:
     runs = {
         at_wait(wait_s): means(local=local) for wait_s, local in ((0, 0.5), (2, 0.75), (5, 0.875))
     }
-    assert values("locality", runs)["waiting_helps"] == 0.375
-    assert values("locality", runs)["short_wait"] == 0.75
+    assert values(MESOS, "locality", runs)["waiting_helps"] == 0.375
+    assert values(MESOS, "locality", runs)["short_wait"] == 0.75
     hoard = {"waits": np.array([0.0, 1.0, 1.0]), "idle": np.array([0.1, 0.9, 0.8])}
-    found = values("gangs", {HOARD: hoard, TIMEOUT: means(waits=0.0)})
+    found = values(MESOS, "gangs", {HOARD: hoard, TIMEOUT: means(waits=0.0)})
     assert found["deadlock"] == pytest.approx(2 / 3)
     assert (found["idle"], found["timeout"]) == (0.8, 0)
-    assert values("gangs", {HOARD: means(waits=0.0, idle=0.0)})["idle"] is None
+    assert values(MESOS, "gangs", {HOARD: means(waits=0.0, idle=0.0)})["idle"] is None
 
 
 def test_what_is_recalled_emulated_or_overlaps_is_never_judged() -> None:

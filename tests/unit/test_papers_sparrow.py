@@ -40,6 +40,7 @@ from experiments.papers.sparrow.settings import (
 )
 from experiments.studies.model_settings import ReproduceScale
 from shared_state.errors import AgoraError
+from tests.fixtures.papers.claims import means, values
 from tests.unit.test_papers import complete
 
 SMOKE, PAPER = ReproduceScale.SMOKE, ReproduceScale.PAPER
@@ -112,22 +113,6 @@ def test_the_time_lost_to_questions_is_that_of_the_formula() -> None:
     assert lost_share(2, 8) == 0.2
 
 
-def values(figure: str, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The values of a figure's claims, by their names; only those that these runs have."""
-    (chosen,) = SPARROW.chosen([figure])
-    values = {}
-    for claim in chosen.claims:
-        try:
-            values[claim.id.partition(".")[2]] = claim.value(found)
-        except KeyError:
-            continue
-    return values
-
-
-def means(**ms: float) -> dict[str, Any]:
-    return {name: np.array([one]) for name, one in ms.items()}
-
-
 def test_values_of_claims_on_made_up_simulations() -> None:
     runs = {
         equal(name): means(response_ms=ms)
@@ -136,7 +121,7 @@ def test_values_of_claims_on_made_up_simulations() -> None:
     runs[equal(LATE)] = {"response_ms": np.array([105.0, 108.0])}
     for load, ms in ((0.5, 520.0), (0.8, 500.0), (0.9, 520.0)):
         runs[independent(LATE, load)] = means(response_ms=ms, longest_ms=500.0)
-    found = values("simulation", runs)
+    found = values(SPARROW, "simulation", runs)
     assert found["published_random"] == 3 and found["published_per_task"] == 2
     assert found["published_batch"] == 0.75
     assert found["order"] == pytest.approx(120 / 106.5)
@@ -152,7 +137,7 @@ def test_values_of_claims_beside_closed_forms() -> None:
         at_load("late", 2, load): means(mean=ratio * form, half_width=0.01)
         for load, ratio, form in ((0.5, 1.01, 1.1507), (0.8, 0.98, 1.5964), (0.9, 1.0, 2.0503))
     }
-    assert values("closed_forms", runs)["late_d2"] == pytest.approx(0.98, abs=1e-4)
+    assert values(SPARROW, "closed_forms", runs)["late_d2"] == pytest.approx(0.98, abs=1e-4)
     several = {"mean": np.array([9.0, 11.0]), "half_width": np.array([0.3, 0.4])}
     assert figures.half_width(several) == pytest.approx(0.025), "of the mean of both"
 
@@ -163,7 +148,7 @@ def test_values_of_claims_over_the_probe_ratio() -> None:
         for load in (0.8, 0.9)
         for d, ms in ((1.0, 200.0), (1.05, 150.0), (2.0, 105.0 + 10 * (load > 0.8)), (3.0, 104.0))
     }
-    found = values("probe_ratio", runs)
+    found = values(SPARROW, "probe_ratio", runs)
     assert found["saturates"] == pytest.approx(85 / 96)
     assert found["recommended"] == pytest.approx(115 / 150)
     assert found["messages_cost"] == pytest.approx(104 / 115)
@@ -177,7 +162,7 @@ def test_values_of_claims_about_the_sample() -> None:
         label: means(asked=1.999, **dict(zip(names, with_it, strict=True))),
         without: means(**dict(zip(names, without_it, strict=True))),
     }
-    found = values("google", runs)
+    found = values(SPARROW, "google", runs)
     assert found["short_p50_load_90"] == pytest.approx(700 / 711.5)
     assert found["short_p90_load_90"] == 1
     assert found["without_replacement"] == pytest.approx(2000 / 2077.5)

@@ -7,7 +7,7 @@ import numpy as np
 from parsync.protocols import _native
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.spec import AgentEnvironment
-from shared_state.tasks import Int32, Int64
+from shared_state.tasks import Int32
 from shared_state.transaction import CommitResult
 
 
@@ -36,10 +36,6 @@ class OfferedRoom(_native.OfferedRoom):
         """Offers have come."""
         super().add(now_us, event)
         self.view.changed = True
-
-    def made_us(self, machine: Int32) -> Int64:
-        """When the last offer of each machine, int32[k], was made: int64[k]."""
-        return super().made_us(machine)
 
 
 class OfferView(AgentView):

@@ -66,6 +66,17 @@ OfferAllocator::Settings settings_of(Draws& draw, size_t machines) {
   return settings;
 }
 
+// free: of all machines.
+OfferAllocator::Offers allocate(OfferAllocator& allocator, int64_t now_us,
+                                const std::vector<int32_t>& candidates,
+                                const std::vector<int64_t>& free) {
+  std::vector<int64_t> of_candidates;
+  for (const int32_t one : candidates)
+    for (size_t r = 0; r < allocator.width(); ++r)
+      of_candidates.push_back(free[static_cast<size_t>(one) * allocator.width() + r]);
+  return allocator.allocate(now_us, candidates, of_candidates.data(), free.data());
+}
+
 struct Offer {
   int32_t framework, machine;
   std::vector<int64_t> amount;
@@ -100,7 +111,7 @@ void test_no_run_offers_twice() {
         if (draw(6) == 0) allocator.suppress(3 * f);
         if (draw(3) == 0) allocator.revive(3 * f);
       }
-      const OfferAllocator::Offers made = allocator.allocate(now_us, candidates, free.data());
+      const OfferAllocator::Offers made = allocate(allocator, now_us, candidates, free);
       std::set<std::pair<int32_t, int32_t>> pairs;
       for (size_t i = 0; i < made.framework.size(); ++i) {
         const int64_t* const amount = made.amount.data() + i * width;

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -44,8 +45,9 @@ using namespace agora;
 
 namespace {
 
-std::vector<int64_t> values_of(nb::handle array, const char* field, size_t length) {
-  const Column<const int64_t> column(array, field, length);
+template <class T = int64_t>
+std::vector<T> values_of(nb::handle array, const char* field, size_t length) {
+  const Column<const T> column(array, field, length);
   return {column.span().begin(), column.span().end()};
 }
 
@@ -82,13 +84,25 @@ OfferAllocator make_allocator(uint64_t seed, std::string name, nb::handle capaci
   return OfferAllocator(std::move(settings));
 }
 
+// candidates: in any order, also repeated. free: of all machines.
 nb::tuple allocate(OfferAllocator& self, int64_t now_us, nb::handle candidates, nb::handle free) {
-  const Column<const int32_t> machine(candidates, "candidates",
-                                      length_of(candidates, "candidates"));
-  const Column<const int64_t> rows(free, "free", self.machines(), self.width());
-  const OfferAllocator::Offers& made = self.allocate(now_us, machine.span(), rows.data());
+  const size_t width = self.width();
+  std::vector<int32_t> machine =
+      values_of<int32_t>(candidates, "candidates", length_of(candidates, "candidates"));
+  std::ranges::sort(machine);
+  const auto repeated = std::ranges::unique(machine);
+  machine.erase(repeated.begin(), repeated.end());
+  const Column<const int64_t> rows(free, "free", self.machines(), width);
+  std::vector<int64_t> free_of;
+  for (const int32_t one : machine) {
+    if (one < 0 || static_cast<size_t>(one) >= self.machines())
+      throw nb::value_error("candidates: there is no such machine");
+    const int64_t* const of = rows.data() + static_cast<size_t>(one) * width;
+    free_of.insert(free_of.end(), of, of + width);
+  }
+  const OfferAllocator::Offers& made = self.allocate(now_us, machine, free_of.data(), rows.data());
   return nb::make_tuple(array_of(made.framework), array_of(made.machine),
-                        array_of(made.amount, self.width()));
+                        array_of(made.amount, width));
 }
 
 // A call with rows of frameworks and their amounts.

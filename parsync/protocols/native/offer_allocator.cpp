@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -32,27 +33,103 @@ void check_not_negative(std::span<const int64_t> amount, const char* field) {
 
 }  // namespace
 
+// Filters of a framework.
+
+void OfferFilters::add(std::span<const int32_t> machine, const int64_t* amount, int64_t until_us) {
+  machine_.insert(machine_.end(), machine.begin(), machine.end());
+  amount_.insert(amount_.end(), amount, amount + machine.size() * width_);
+  until_us_.insert(until_us_.end(), machine.size(), until_us);
+}
+
+void OfferFilters::end_all() {
+  clear_index();
+  machine_.clear();
+  amount_.clear();
+  until_us_.clear();
+  ended_ = 0;
+}
+
+void OfferFilters::end_of(int32_t machine) {
+  if (machine_.empty()) return;
+  index(std::numeric_limits<int64_t>::min());
+  uint32_t& first = first_[static_cast<size_t>(machine)];
+  for (; first != kNone; first = next_[first]) end(first);
+}
+
+void OfferFilters::clear_index() {
+  for (size_t row = 0; row < indexed_; ++row)
+    if (machine_[row] >= 0) first_[static_cast<size_t>(machine_[row])] = kNone;
+  indexed_ = 0;
+}
+
+void OfferFilters::drop_ended() {
+  clear_index();
+  size_t kept = 0;
+  for (size_t row = 0; row < machine_.size(); ++row) {
+    if (machine_[row] < 0) continue;
+    machine_[kept] = machine_[row];
+    until_us_[kept] = until_us_[row];
+    std::copy_n(amount_.data() + row * width_, width_, amount_.data() + kept++ * width_);
+  }
+  machine_.resize(kept);
+  until_us_.resize(kept);
+  amount_.resize(kept * width_);
+  ended_ = 0;
+}
+
+// Enters those that were added since. None does whose time is over.
+void OfferFilters::index(int64_t now_us) {
+  if (2 * ended_ > machine_.size()) drop_ended();
+  if (first_.empty()) first_.assign(machines_, kNone);
+  next_.resize(machine_.size());
+  for (; indexed_ < machine_.size(); ++indexed_) {
+    if (machine_[indexed_] < 0) continue;
+    if (until_us_[indexed_] < now_us) {
+      end(indexed_);
+      continue;
+    }
+    uint32_t& first = first_[static_cast<size_t>(machine_[indexed_])];
+    next_[indexed_] = first;
+    first = static_cast<uint32_t>(indexed_);
+  }
+}
+
+bool OfferFilters::any_hides(int32_t machine, const int64_t* amount, int64_t now_us) {
+  for (uint32_t* one = &first_[static_cast<size_t>(machine)]; *one != kNone;) {
+    const size_t row = *one;
+    // the last instant counts, so that a filter outlives the run that falls on its end
+    if (until_us_[row] < now_us) {
+      *one = next_[row];
+      end(row);
+      continue;
+    }
+    if (std::equal(amount, amount + width_, amount_.data() + row * width_, std::less_equal<>()))
+      return true;
+    one = &next_[row];
+  }
+  return false;
+}
+
 OfferAllocator::OfferAllocator(Settings settings)
     : settings_(std::move(settings)),
       width_(settings_.capacity.width()),
       tree_(width_, settings_.random),
       quotas_(1),
       up_(settings_.capacity.rows(), true),
+      total_(width_),
       rivals_(width_),
       available_(width_),
       required_(width_),
-      allowed_(width_),
-      latest_(up_.size(), kNone) {
+      allowed_(width_) {
   check_length(settings_.smallest.size(), width_, "smallest");
   check_not_negative(settings_.smallest, "smallest");
   if (settings_.machines_per_turn < 1)
     throw std::invalid_argument("machines_per_turn: expected 1 or more");
-  std::vector<int64_t> total(width_);
   for (size_t m = 0; m < up_.size(); ++m)
     for (size_t r = 0; r < width_; ++r) {
       const int64_t of = settings_.capacity.row(m)[r];
       if (of < 0) throw std::invalid_argument("capacity: expected 0 or more");
-      if (__builtin_add_overflow(total[r], of, &total[r]))
+      if (__builtin_add_overflow(total_[r], of, &total_[r]))
         throw std::invalid_argument("capacity: the sum exceeds 64 bits");
     }
   for (const Role& role : settings_.roles) {
@@ -104,14 +181,11 @@ void OfferAllocator::add_framework(int32_t framework, const std::string& name,
   if (number < row_of_.size() && row_of_[number] >= 0)
     throw std::invalid_argument("framework " + std::to_string(framework) + ": added twice");
   if (name.empty()) throw std::invalid_argument("framework: expected a name");
-  Framework made;
-  made.number = framework;
+  Framework made(framework, up_.size(), width_);
   made.leaf = tree_.add_leaf(tree_.role(role), name, static_cast<int32_t>(frameworks_.size()));
   const int32_t top = tree_.top(made.leaf);
   for (size_t q = 1; q < quotas_.size(); ++q)
     if (quotas_[q].role == top) made.quota = q;
-  made.offered.resize(width_);
-  made.allocated.resize(width_);
   if (number >= row_of_.size()) row_of_.resize(number + 1, -1);
   row_of_[number] = static_cast<int32_t>(frameworks_.size());
   update_eligible(frameworks_.emplace_back(std::move(made)));
@@ -131,7 +205,7 @@ void OfferAllocator::activate(int32_t framework) {
 
 void OfferAllocator::deactivate(int32_t framework) {
   Framework& of = at(framework);
-  end_filters(of);
+  of.filters.end_all();
   of.active = of.suppressed = false;
   of.wanted.clear();
   update_eligible(of);
@@ -144,7 +218,7 @@ void OfferAllocator::suppress(int32_t framework) {
 
 void OfferAllocator::revive(int32_t framework) {
   Framework& of = at(framework);
-  end_filters(of);
+  of.filters.end_all();
   of.suppressed = false;
   update_eligible(of);
 }
@@ -172,58 +246,14 @@ void OfferAllocator::refuse(int32_t framework, std::span<const int32_t> machine,
                             const int64_t* amount, int64_t until_us) {
   Framework& of = at(framework);
   for (const int32_t one : machine) machine_row(one);
-  for (size_t i = 0; i < machine.size(); ++i)
-    add_filter(of, machine_row(machine[i]), amount + i * width_, until_us);
+  of.filters.add(machine, amount, until_us);
 }
 
-void OfferAllocator::add_filter(Framework& framework, size_t machine, const int64_t* amount,
-                                int64_t until_us) {
-  if (framework.filters.empty()) framework.filters.resize(up_.size(), kNone);
-  uint32_t made;
-  if (free_filters_.empty()) {
-    made = static_cast<uint32_t>(filters_.size());
-    filters_.emplace_back();
-    refused_.resize(refused_.size() + width_);
-  } else {
-    made = free_filters_.back();
-    free_filters_.pop_back();
-  }
-  filters_[made] = {until_us, framework.filters[machine]};
-  std::copy_n(amount, width_, refused_.data() + made * width_);
-  framework.filters[machine] = made;
+size_t OfferAllocator::filters() const {
+  size_t filters = 0;
+  for (const Framework& of : frameworks_) filters += of.filters.size();
+  return filters;
 }
-
-void OfferAllocator::end_filters(Framework& framework, size_t machine) {
-  if (framework.filters.empty()) return;
-  uint32_t& first = framework.filters[machine];
-  for (; first != kNone; first = filters_[first].next) free_filters_.push_back(first);
-}
-
-void OfferAllocator::end_filters(Framework& framework) {
-  if (framework.filters.empty()) return;
-  for (size_t m = 0; m < up_.size(); ++m) end_filters(framework, m);
-}
-
-// Removes the filters that have ended.
-bool OfferAllocator::is_filtered(Framework& framework, size_t machine, const int64_t* amount,
-                                 int64_t now_us) {
-  if (framework.filters.empty()) return false;
-  for (uint32_t* one = &framework.filters[machine]; *one != kNone;) {
-    Filter& filter = filters_[*one];
-    // the last instant counts, so that a filter outlives the run that falls on its end
-    if (filter.until_us < now_us) {
-      free_filters_.push_back(*one);
-      *one = filter.next;
-      continue;
-    }
-    const int64_t* const refused = refused_.data() + *one * width_;
-    if (std::equal(amount, amount + width_, refused, std::less_equal<>())) return true;
-    one = &filter.next;
-  }
-  return false;
-}
-
-size_t OfferAllocator::filters() const { return filters_.size() - free_filters_.size(); }
 
 // Charges.
 
@@ -239,12 +269,22 @@ void OfferAllocator::charge(Framework& framework, std::vector<int64_t>& charged,
   tree_.charge(framework.leaf, amount, sign, 0);
 }
 
+// Rows of one framework that follow one another are charged together.
 void OfferAllocator::charge_rows(std::span<const int32_t> framework, const int64_t* amount,
                                  std::vector<int64_t> Framework::* charged, int64_t sign,
                                  const char* what) {
-  for (size_t i = 0; i < framework.size(); ++i) {
+  std::vector<int64_t> sum(width_);
+  for (size_t i = 0; i < framework.size();) {
     Framework& of = at(framework[i]);
-    charge(of, of.*charged, amount + i * width_, sign, what);
+    std::ranges::fill(sum, 0);
+    for (; i < framework.size() && framework[i] == of.number; ++i)
+      for (size_t r = 0; r < width_; ++r) {
+        const int64_t one = amount[i * width_ + r];
+        if (one < 0) throw std::invalid_argument(std::string(what) + ": expected 0 or more");
+        if (__builtin_add_overflow(sum[r], one, &sum[r]))
+          throw std::invalid_argument(std::string(what) + ": the sum exceeds 64 bits");
+      }
+    charge(of, of.*charged, sum.data(), sign, what);
   }
 }
 
@@ -278,8 +318,11 @@ void OfferAllocator::on_machines_changed(std::span<const int32_t> machine,
   for (const int32_t one : machine) machine_row(one);
   for (size_t i = 0; i < machine.size(); ++i) {
     const size_t row = machine_row(machine[i]);
+    if (up_[row] != up[i])
+      for (size_t r = 0; r < width_; ++r)
+        total_[r] += settings_.capacity.row(row)[r] * (up[i] ? 1 : -1);
     up_[row] = up[i];
-    for (Framework& of : frameworks_) end_filters(of, row);
+    for (Framework& of : frameworks_) of.filters.end_of(machine[i]);
   }
   total_changed_ = true;
 }
@@ -290,12 +333,17 @@ size_t OfferAllocator::machine_row(int64_t machine) const {
   return static_cast<size_t>(machine);
 }
 
-void OfferAllocator::settle() {
-  if (!total_changed_) return tree_.settle();
-  std::vector<int64_t> total(width_);
+void OfferAllocator::find_total() {
+  std::ranges::fill(total_, 0);
   for (size_t m = 0; m < up_.size(); ++m)
     if (up_[m])
-      for (size_t r = 0; r < width_; ++r) total[r] += settings_.capacity.row(m)[r];
+      for (size_t r = 0; r < width_; ++r) total_[r] += settings_.capacity.row(m)[r];
+  total_changed_ = true;
+}
+
+void OfferAllocator::settle() {
+  if (!total_changed_) return tree_.settle();
+  std::vector<int64_t> total = total_;
   if (rivals_leaf_ == RoleTree::kNone)
     for (size_t r = 0; r < width_; ++r) total[r] -= rivals_[r];
   tree_.set_total(total);
@@ -306,35 +354,38 @@ void OfferAllocator::settle() {
 
 const OfferAllocator::Offers& OfferAllocator::allocate(int64_t now_us,
                                                        std::span<const int32_t> candidates,
-                                                       const int64_t* free) {
-  for (const int32_t one : candidates) machine_row(one);
+                                                       const int64_t* free,
+                                                       const int64_t* all_free) {
   settle();
-  for (const int32_t machine : offers_.machine) latest_[static_cast<size_t>(machine)] = kNone;
-  offers_ = {};
+  find_offerable(candidates, free);
+  offers_.framework.clear();
+  offers_.machine.clear();
+  offers_.amount.clear();
   previous_.clear();
-  left_.assign(free, free + up_.size() * width_);
-  for (int64_t& of : left_) of = std::max<int64_t>(of, 0);
-  std::vector<int32_t> machines = with_room(candidates);
-  if (any_guarantee_) find_headroom(left_.data());
+  latest_.assign(machine_.size(), kNone);
+  if (any_guarantee_) find_headroom(all_free);
   Stream sorter = stream_of(kSorter);
   const bool any_unmet =
       any_guarantee_ && std::ranges::any_of(required_, [](int64_t of) { return of > 0; });
-  if (any_unmet) run_stage(Stage::Guarantees, now_us, machines, sorter);
-  std::ranges::sort(machines);  // so that the second stage does not depend on the first one's order
-  run_stage(Stage::FairShares, now_us, machines, sorter);
+  if (any_unmet) run_stage(Stage::Guarantees, now_us, sorter);
+  run_stage(Stage::FairShares, now_us, sorter);
   ++runs_;
   return offers_;
 }
 
-// The candidates that are up and have something to offer, in order.
-std::vector<int32_t> OfferAllocator::with_room(std::span<const int32_t> candidates) const {
-  std::vector<bool> is_candidate(up_.size());
-  for (const int32_t one : candidates) is_candidate[static_cast<size_t>(one)] = true;
-  std::vector<int32_t> machines;
-  for (size_t m = 0; m < up_.size(); ++m)
-    if (is_candidate[m] && up_[m] && is_offerable(left_.data() + m * width_))
-      machines.push_back(static_cast<int32_t>(m));
-  return machines;
+// Sets machine_ and left_.
+void OfferAllocator::find_offerable(std::span<const int32_t> candidates, const int64_t* free) {
+  machine_.resize(candidates.size());
+  left_.resize(candidates.size() * width_);
+  uint32_t rows = 0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const size_t machine = machine_row(candidates[i]);
+    for (size_t r = 0; r < width_; ++r) left(rows)[r] = std::max<int64_t>(free[i * width_ + r], 0);
+    machine_[rows] = candidates[i];
+    rows += up_[machine] && is_offerable(left(rows));
+  }
+  machine_.resize(rows);
+  left_.resize(rows * width_);
 }
 
 // Whether the amount is no smaller than the smallest offer. Task-sized grants have no such bound.
@@ -351,10 +402,12 @@ Stream OfferAllocator::stream_of(uint64_t purpose) const {
                            static_cast<uint64_t>(runs_) * kPurposes + purpose));
 }
 
-void OfferAllocator::shuffle(std::vector<int32_t>& machines, Stage stage) const {
+// Anew from the order of machines, so that a stage does not depend on the order of the one before.
+void OfferAllocator::shuffle(Stage stage) {
+  order_.resize(machine_.size());
+  std::iota(order_.begin(), order_.end(), 0);
   Stream stream = stream_of(stage == Stage::Guarantees ? kGuaranteeOrder : kFairShareOrder);
-  for (size_t i = machines.size(); i > 1; --i)
-    std::swap(machines[i - 1], machines[stream.below(i)]);
+  for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[stream.below(i)]);
 }
 
 // What the guarantee has above the charges of the role.
@@ -368,39 +421,39 @@ void OfferAllocator::find_headroom(const int64_t* free) {
   std::ranges::fill(required_, 0);
   for (size_t m = 0; m < up_.size(); ++m)
     if (up_[m])
-      for (size_t r = 0; r < width_; ++r) available_[r] += free[m * width_ + r];
+      for (size_t r = 0; r < width_; ++r)
+        available_[r] += std::max<int64_t>(free[m * width_ + r], 0);
   for (const Quota& quota : quotas_)
     if (quota.is_guaranteed)
       for (size_t r = 0; r < width_; ++r) required_[r] += unmet(quota, r);
 }
 
-void OfferAllocator::run_stage(Stage stage, int64_t now_us, std::vector<int32_t>& machines,
-                               Stream& sorter) {
-  shuffle(machines, stage);
-  if (settings_.task_sized) return grant_tasks(stage, now_us, machines, sorter);
-  for (size_t from = 0; from < machines.size(); from += settings_.machines_per_turn) {
-    const size_t count = std::min(settings_.machines_per_turn, machines.size() - from);
-    serve_turn(stage, now_us, std::span<const int32_t>(machines).subspan(from, count), sorter);
+void OfferAllocator::run_stage(Stage stage, int64_t now_us, Stream& sorter) {
+  shuffle(stage);
+  if (settings_.task_sized) return grant_tasks(stage, now_us, sorter);
+  const std::span<const uint32_t> order = order_;
+  for (size_t from = 0; from < order.size(); from += settings_.machines_per_turn) {
+    const size_t count = std::min(settings_.machines_per_turn, order.size() - from);
+    serve_turn(stage, now_us, order.subspan(from, count), sorter);
   }
 }
 
 // The machines of a turn go to the first framework in order; what it may not have goes to the next.
-void OfferAllocator::serve_turn(Stage stage, int64_t now_us, std::span<const int32_t> turn,
+void OfferAllocator::serve_turn(Stage stage, int64_t now_us, std::span<const uint32_t> turn,
                                 Stream& sorter) {
-  const auto room = [&](int32_t machine) {
-    return is_offerable(left_.data() + static_cast<size_t>(machine) * width_);
-  };
-  auto open = std::ranges::count_if(turn, room);
+  const auto has_room = [&](uint32_t row) { return is_offerable(left(row)); };
+  auto open = std::ranges::count_if(turn, has_room);
   if (open == 0) return;
-  tree_.visit(sorter, [&](int32_t row) {
-    Framework& framework = frameworks_[static_cast<size_t>(row)];
-    for (const int32_t machine : turn) {
-      const auto m = static_cast<size_t>(machine);
-      if (!room(machine) || !allow(stage, framework, m) || !is_offerable(allowed_.data()) ||
-          is_filtered(framework, m, allowed_.data(), now_us))
+  tree_.visit(sorter, [&](int32_t number) {
+    Framework& framework = frameworks_[static_cast<size_t>(number)];
+    for (const uint32_t row : turn) {
+      if (!has_room(row)) continue;
+      const int64_t* const allowed = allowed_of(stage, framework, row);
+      if (allowed == nullptr || !is_offerable(allowed) ||
+          framework.filters.hides(machine_[row], allowed, now_us))
         continue;
-      grant(framework, m, allowed_.data());
-      if (!room(machine)) --open;
+      grant(framework, row, allowed);
+      if (!has_room(row)) --open;
     }
     return open > 0;
   });
@@ -409,20 +462,19 @@ void OfferAllocator::serve_turn(Stage stage, int64_t now_us, std::span<const int
 
 // Progressive filling: one task for the first framework in order that has a machine for one, until
 // there is none. Room only shrinks during a stage, so no machine is tried again for a size.
-void OfferAllocator::grant_tasks(Stage stage, int64_t now_us, std::span<const int32_t> machines,
-                                 Stream& sorter) {
+void OfferAllocator::grant_tasks(Stage stage, int64_t now_us, Stream& sorter) {
   for (Framework& framework : frameworks_)
     for (Wanted& size : framework.wanted) size.tried = 0;
   for (bool granted = true; granted;) {
     granted = false;
-    tree_.visit(sorter, [&](int32_t row) {
-      Framework& framework = frameworks_[static_cast<size_t>(row)];
+    tree_.visit(sorter, [&](int32_t number) {
+      Framework& framework = frameworks_[static_cast<size_t>(number)];
       for (Wanted& size : framework.wanted) {
         if (size.tasks == 0) continue;
-        for (; size.tried < machines.size(); ++size.tried) {
-          const auto m = static_cast<size_t>(machines[size.tried]);
-          if (!may_have_task(stage, now_us, framework, size.amount, m)) continue;
-          grant(framework, m, size.amount.data());
+        for (; size.tried < order_.size(); ++size.tried) {
+          const uint32_t row = order_[size.tried];
+          if (!may_have_task(stage, now_us, framework, size.amount, row)) continue;
+          grant(framework, row, size.amount.data());
           if (--size.tasks == 0) update_eligible(framework);
           granted = true;
           return false;
@@ -434,13 +486,13 @@ void OfferAllocator::grant_tasks(Stage stage, int64_t now_us, std::span<const in
   }
 }
 
-// Whether the framework may have something of what is left on the machine. Sets allowed_ to that.
-bool OfferAllocator::allow(Stage stage, const Framework& framework, size_t machine) {
+// What the framework may have of what is left on the machine; null: nothing.
+const int64_t* OfferAllocator::allowed_of(Stage stage, const Framework& framework, uint32_t row) {
   const Quota& quota = quotas_[framework.quota];
-  const int64_t* const left = left_.data() + machine * width_;
+  if (!any_guarantee_ && !quota.is_limited) return left(row);
   bool meets_guarantee = false;
   for (size_t r = 0; r < width_; ++r) {
-    int64_t most = left[r];
+    int64_t most = left(row)[r];
     if (quota.is_limited)
       most = std::min(most, std::max<int64_t>(0, quota.limit[r] - tree_.charged(quota.role)[r]));
     const int64_t missing = stage == Stage::Guarantees && quota.is_guaranteed ? unmet(quota, r) : 0;
@@ -453,45 +505,46 @@ bool OfferAllocator::allow(Stage stage, const Framework& framework, size_t machi
     }
     allowed_[r] = most;
   }
-  return stage == Stage::FairShares || meets_guarantee;
+  return stage == Stage::FairShares || meets_guarantee ? allowed_.data() : nullptr;
 }
 
 bool OfferAllocator::may_have_task(Stage stage, int64_t now_us, Framework& framework,
-                                   const std::vector<int64_t>& task, size_t machine) {
-  const int64_t* const left = left_.data() + machine * width_;
-  if (!std::equal(task.begin(), task.end(), left, std::less_equal<>())) return false;
-  if (!allow(stage, framework, machine)) return false;
-  if (!std::ranges::equal(task, allowed_, std::less_equal<>())) return false;
+                                   const std::vector<int64_t>& task, uint32_t row) {
+  if (!std::equal(task.begin(), task.end(), left(row), std::less_equal<>())) return false;
+  const int64_t* const allowed = allowed_of(stage, framework, row);
+  if (allowed == nullptr || !std::equal(task.begin(), task.end(), allowed, std::less_equal<>()))
+    return false;
   if (stage == Stage::Guarantees) {
     const Quota& quota = quotas_[framework.quota];
     bool meets_guarantee = false;
     for (size_t r = 0; r < width_; ++r) meets_guarantee |= task[r] > 0 && unmet(quota, r) > 0;
     if (!meets_guarantee) return false;
   }
-  return !is_filtered(framework, machine, task.data(), now_us);
+  return !framework.filters.hides(machine_[row], task.data(), now_us);
 }
 
-void OfferAllocator::grant(Framework& framework, size_t machine, const int64_t* amount) {
+// amount: may be that which is left.
+void OfferAllocator::grant(Framework& framework, uint32_t row, const int64_t* amount) {
   const Quota& quota = quotas_[framework.quota];
   for (size_t r = 0; r < width_; ++r) {
-    left_[machine * width_ + r] -= amount[r];
     framework.offered[r] += amount[r];
     if (!any_guarantee_) continue;
     available_[r] -= amount[r];
     if (quota.is_guaranteed) required_[r] -= std::min(amount[r], unmet(quota, r));
   }
   tree_.charge(framework.leaf, amount, +1, 1);
-  uint32_t offer = latest_[machine];
+  uint32_t offer = latest_[row];
   while (offer != kNone && offers_.framework[offer] != framework.number) offer = previous_[offer];
   if (offer == kNone) {
     offer = static_cast<uint32_t>(offers_.framework.size());
     offers_.framework.push_back(framework.number);
-    offers_.machine.push_back(static_cast<int32_t>(machine));
+    offers_.machine.push_back(machine_[row]);
     offers_.amount.resize(offers_.amount.size() + width_);
-    previous_.push_back(latest_[machine]);
-    latest_[machine] = offer;
+    previous_.push_back(latest_[row]);
+    latest_[row] = offer;
   }
   for (size_t r = 0; r < width_; ++r) offers_.amount[offer * width_ + r] += amount[r];
+  for (size_t r = 0; r < width_; ++r) left(row)[r] -= amount[r];
 }
 
 // What others ask for.
@@ -530,14 +583,12 @@ OfferAllocator::State OfferAllocator::state() const {
       append(state.wanted, size.amount);
       state.wanted_tasks.push_back(size.tasks);
     }
-    for (size_t m = 0; m < of.filters.size(); ++m)
-      for (uint32_t one = of.filters[m]; one != kNone; one = filters_[one].next) {
-        state.filter_row.push_back(static_cast<int32_t>(row));
-        state.filter_machine.push_back(static_cast<int32_t>(m));
-        const int64_t* const refused = refused_.data() + one * width_;
-        state.filter_amount.insert(state.filter_amount.end(), refused, refused + width_);
-        state.filter_until_us.push_back(filters_[one].until_us);
-      }
+    of.filters.each([&](int32_t machine, const int64_t* amount, int64_t until_us) {
+      state.filter_row.push_back(static_cast<int32_t>(row));
+      state.filter_machine.push_back(machine);
+      state.filter_amount.insert(state.filter_amount.end(), amount, amount + width_);
+      state.filter_until_us.push_back(until_us);
+    });
   }
   return state;
 }
@@ -549,7 +600,7 @@ void OfferAllocator::restore(const State& state) {
   set_rivals_use(state.rivals);
   runs_ = state.runs;
   up_.assign(state.up.begin(), state.up.end());
-  total_changed_ = true;
+  find_total();
   for (size_t row = 0; row < frameworks_.size(); ++row) {
     Framework& of = frameworks_[row];
     const auto amount = [&](const std::vector<int64_t>& column) {
@@ -568,11 +619,13 @@ void OfferAllocator::restore(const State& state) {
     tree_.charge(of.leaf, amount(state.offered), 0, state.offers[row]);
     update_eligible(of);
   }
-  // each filter is put before those of its machine, so the last one comes first
-  for (size_t i = state.filter_row.size(); i-- > 0;)
-    add_filter(frameworks_.at(static_cast<size_t>(state.filter_row[i])),
-               machine_row(state.filter_machine[i]), state.filter_amount.data() + i * width_,
-               state.filter_until_us[i]);
+  for (size_t i = 0; i < state.filter_row.size(); ++i) {
+    const int32_t machine = state.filter_machine[i];
+    machine_row(machine);
+    frameworks_.at(static_cast<size_t>(state.filter_row[i]))
+        .filters.add({&machine, 1}, state.filter_amount.data() + i * width_,
+                     state.filter_until_us[i]);
+  }
 }
 
 }  // namespace agora

@@ -27,6 +27,53 @@
 
 namespace agora {
 
+// What one framework has refused, by machine. Whoever refuses a machine mostly ends the filter
+// before anybody asks for it, so filters are only entered in the index by machine when one is asked
+// for.
+class OfferFilters {
+ public:
+  OfferFilters(size_t machines, size_t width) : machines_(machines), width_(width) {}
+
+  size_t size() const { return machine_.size() - ended_; }
+  // amount: [machine.size(), R].
+  void add(std::span<const int32_t> machine, const int64_t* amount, int64_t until_us);
+  void end_all();
+  void end_of(int32_t machine);
+  // Whether one hides this amount of the machine. Ends those whose time is over.
+  bool hides(int32_t machine, const int64_t* amount, int64_t now_us) {
+    if (machine_.empty()) return false;
+    if (indexed_ < machine_.size()) index(now_us);
+    return first_[static_cast<size_t>(machine)] != kNone && any_hides(machine, amount, now_us);
+  }
+  // Calls visit(machine, amount, until_us) for each, in the order in which they were added.
+  template <class Visit>
+  void each(const Visit& visit) const {
+    for (size_t row = 0; row < machine_.size(); ++row)
+      if (machine_[row] >= 0) visit(machine_[row], amount_.data() + row * width_, until_us_[row]);
+  }
+
+ private:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  void index(int64_t now_us);
+  void clear_index();
+  void drop_ended();
+  void end(size_t row) {
+    machine_[row] = -1;
+    ++ended_;
+  }
+  bool any_hides(int32_t machine, const int64_t* amount, int64_t now_us);
+
+  size_t machines_, width_;
+  std::vector<int32_t> machine_;  // by filter; -1: it has ended
+  std::vector<int64_t> amount_;   // [filters, R]
+  std::vector<int64_t> until_us_;
+  std::vector<uint32_t> next_;   // of the same machine, or kNone
+  std::vector<uint32_t> first_;  // by machine; empty if none was ever asked for
+  size_t indexed_ = 0;           // the filters before this one are in the index, or have ended
+  size_t ended_ = 0;
+};
+
 class OfferAllocator {
  public:
   static constexpr int64_t kNoLimit = -1;
@@ -101,12 +148,15 @@ class OfferAllocator {
   // Ends the filters of these machines. Machines that are down leave the total.
   void on_machines_changed(std::span<const int32_t> machine, std::span<const bool> up);
 
-  // One run. free: [machines, R], what is neither in use nor held; negative ones count as 0. The
-  // order of the candidates does not matter, nor do repeated ones.
-  const Offers& allocate(int64_t now_us, std::span<const int32_t> candidates, const int64_t* free);
+  // One run. What is free is neither in use nor held; negative amounts count as 0.
+  // candidates: ascending, each once. free: [candidates, R]. all_free: [machines, R], only read if
+  // any_guarantee(). Throws std::invalid_argument if there is no such machine.
+  const Offers& allocate(int64_t now_us, std::span<const int32_t> candidates, const int64_t* free,
+                         const int64_t* all_free);
 
   size_t width() const { return width_; }
   bool is_task_sized() const { return settings_.task_sized; }
+  bool any_guarantee() const { return any_guarantee_; }
   size_t machines() const { return up_.size(); }
   size_t filters() const;
   // Of each framework, in the order in which they were added.
@@ -124,23 +174,22 @@ class OfferAllocator {
 
   static constexpr uint32_t kNone = ~uint32_t{0};
 
-  struct Filter {
-    int64_t until_us;
-    uint32_t next;  // of the same framework and machine
-  };
   struct Wanted {                 // tasks of one size
     std::vector<int64_t> amount;  // [R], of one
     int64_t tasks = 0;
     size_t tried = 0;  // machines of this stage without room for one
   };
   struct Framework {
-    int32_t number = 0;
+    Framework(int32_t its_number, size_t machines, size_t width)
+        : number(its_number), offered(width), allocated(width), filters(machines, width) {}
+
+    int32_t number;
     int32_t leaf = 0;
     size_t quota = 0;  // its row in quotas_
     bool active = true, suppressed = false;
     std::vector<Wanted> wanted;               // in the order in which they are granted
     std::vector<int64_t> offered, allocated;  // [R]
-    std::vector<uint32_t> filters;            // by machine, the first; empty if there was none yet
+    OfferFilters filters;
   };
   struct Quota {
     int32_t role = 0;                       // a child of the root
@@ -157,25 +206,23 @@ class OfferAllocator {
                    std::vector<int64_t> Framework::* charged, int64_t sign, const char* what);
   void settle();
 
-  void add_filter(Framework& framework, size_t machine, const int64_t* amount, int64_t until_us);
-  void end_filters(Framework& framework, size_t machine);
-  void end_filters(Framework& framework);
-  bool is_filtered(Framework& framework, size_t machine, const int64_t* amount, int64_t now_us);
-
   size_t machine_row(int64_t machine) const;
-  std::vector<int32_t> with_room(std::span<const int32_t> candidates) const;
-  void shuffle(std::vector<int32_t>& machines, Stage stage) const;
+  void find_total();
+  void find_offerable(std::span<const int32_t> candidates, const int64_t* free);
+  void shuffle(Stage stage);
   Stream stream_of(uint64_t purpose) const;
   bool is_offerable(const int64_t* amount) const;
   int64_t unmet(const Quota& quota, size_t resource) const;
   void find_headroom(const int64_t* free);
-  void run_stage(Stage stage, int64_t now_us, std::vector<int32_t>& machines, Stream& sorter);
-  void serve_turn(Stage stage, int64_t now_us, std::span<const int32_t> turn, Stream& sorter);
-  void grant_tasks(Stage stage, int64_t now_us, std::span<const int32_t> machines, Stream& sorter);
-  bool allow(Stage stage, const Framework& framework, size_t machine);
+  // In these, a machine is named by its row in machine_.
+  void run_stage(Stage stage, int64_t now_us, Stream& sorter);
+  void serve_turn(Stage stage, int64_t now_us, std::span<const uint32_t> turn, Stream& sorter);
+  void grant_tasks(Stage stage, int64_t now_us, Stream& sorter);
+  const int64_t* allowed_of(Stage stage, const Framework& framework, uint32_t row);
   bool may_have_task(Stage stage, int64_t now_us, Framework& framework,
-                     const std::vector<int64_t>& task, size_t machine);
-  void grant(Framework& framework, size_t machine, const int64_t* amount);
+                     const std::vector<int64_t>& task, uint32_t row);
+  void grant(Framework& framework, uint32_t row, const int64_t* amount);
+  int64_t* left(uint32_t row) { return left_.data() + row * width_; }
 
   const Settings settings_;
   const size_t width_;
@@ -185,22 +232,21 @@ class OfferAllocator {
   std::vector<Quota> quotas_;    // the first is that of roles without one
   bool any_guarantee_ = false;
   std::vector<bool> up_;
+  std::vector<int64_t> total_;  // by resource, of the machines that are up
   std::vector<int64_t> rivals_;
   int32_t rivals_leaf_ = RoleTree::kNone;
   bool total_changed_ = true;
   int64_t runs_ = 0;
 
-  std::vector<Filter> filters_;
-  std::vector<int64_t> refused_;  // [filters, R]
-  std::vector<uint32_t> free_filters_;
-
   // of the run under way
-  std::vector<int64_t> left_;       // [machines, R]
+  std::vector<int32_t> machine_;    // the candidates that are up and have something to offer
+  std::vector<int64_t> left_;       // [machine_.size(), R], what they have left
+  std::vector<uint32_t> order_;     // their rows, in the order of the stage
   std::vector<int64_t> available_;  // by resource, of all machines
   std::vector<int64_t> required_;   // by resource, for guarantees that are not met
   std::vector<int64_t> allowed_;    // by resource
   Offers offers_;
-  std::vector<uint32_t> latest_;    // by machine, its latest offer
+  std::vector<uint32_t> latest_;    // by row in machine_, its latest offer
   std::vector<uint32_t> previous_;  // by offer, that of the same machine
 };
 

@@ -293,6 +293,7 @@ void OffersCellSide::allocate(int64_t now_us, Effects& effects) {
   if (asked_.size() > 0) return set_pending(now_us, effects);
   ++runs_;
   std::vector<int32_t> candidates;
+  std::vector<int64_t> free;
   free_.resize(machines() * width());
   for (size_t m = 0; m < machines(); ++m) {
     if (candidates_[m] && cell_.rows()[m].up()) candidates.push_back(static_cast<int32_t>(m));
@@ -307,11 +308,15 @@ void OffersCellSide::allocate(int64_t now_us, Effects& effects) {
       for (size_t r = 0; r < width(); ++r)
         free_[static_cast<size_t>(offers_.machine(row)) * width() + r] -= offers_.amount(row)[r];
     });
+  for (const int32_t one : candidates)
+    free.insert(free.end(), free_.data() + static_cast<size_t>(one) * width(),
+                free_.data() + static_cast<size_t>(one + 1) * width());
   if (rivals_changed_) {
     allocator_.set_rivals_use(rivals_use_);
     rivals_changed_ = false;
   }
-  const OfferAllocator::Offers& found = allocator_.allocate(now_us, candidates, free_.data());
+  const OfferAllocator::Offers& found =
+      allocator_.allocate(now_us, candidates, free.data(), free_.data());
   const size_t count = found.framework.size();
   if (count == 0) return;
   auto [amount, amounts] = SharedTable<int64_t>::make(count, width());

@@ -97,9 +97,12 @@ void RoleTree::set_eligible(int32_t leaf, bool eligible) {
 
 void RoleTree::set_total(std::span<const int64_t> total) {
   total_.assign(total.begin(), total.end());
-  for (const int32_t one : moved_) nodes_[index(one)].moved = false;
   moved_.clear();
-  for (Node& node : nodes_) compute_share(node);
+  for (Node& node : nodes_) {
+    node.moved = false;
+    node.moved_children = 0;
+    compute_share(node);
+  }
   for (Node& node : nodes_)
     std::ranges::sort(node.children,
                       [this](int32_t one, int32_t other) { return is_before(one, other); });
@@ -112,33 +115,62 @@ void RoleTree::charge(int32_t leaf, const int64_t* amount, int64_t sign, int64_t
     node.charges += charges;
     if (node.moved || at == 0) continue;
     node.moved = true;
+    ++nodes_[index(node.parent)].moved_children;
     moved_.push_back(at);
   }
 }
 
 void RoleTree::settle() {
   for (const int32_t one : moved_) compute_share(nodes_[index(one)]);
-  // all that moved leave before one comes back, since places are searched for among those in order
+  // Where several siblings moved, all of them leave before one comes back, since places are
+  // searched for among those in order.
+  const auto is_alone = [&](int32_t one) {
+    return nodes_[index(nodes_[index(one)].parent)].moved_children == 1;
+  };
   for (const int32_t one : moved_)
-    std::erase(nodes_[index(nodes_[index(one)].parent)].children, one);
+    if (!random_ && !is_alone(one)) std::erase(siblings_of(one), one);
+  for (const int32_t one : moved_) {
+    if (random_) continue;  // names stay in order
+    is_alone(one) ? move_alone(one) : place(one);
+  }
   for (const int32_t one : moved_) {
     nodes_[index(one)].moved = false;
-    place(one);
+    nodes_[index(nodes_[index(one)].parent)].moved_children = 0;
   }
   moved_.clear();
 }
 
 void RoleTree::place(int32_t node) {
-  std::vector<int32_t>& siblings = nodes_[index(nodes_[index(node)].parent)].children;
+  std::vector<int32_t>& siblings = siblings_of(node);
   const auto before = [this](int32_t one, int32_t other) { return is_before(one, other); };
   siblings.insert(std::ranges::lower_bound(siblings, node, before), node);
+}
+
+// Moves a node to its place among siblings that are in order.
+void RoleTree::move_alone(int32_t node) {
+  std::vector<int32_t>& siblings = siblings_of(node);
+  if (siblings.size() == 1) return;
+  const auto before = [this](int32_t one, int32_t other) { return is_before(one, other); };
+  const auto at = std::ranges::find(siblings, node), next = at + 1;
+  if (next != siblings.end() && is_before(*next, node)) {
+    std::rotate(at, next, std::lower_bound(next, siblings.end(), node, before));
+  } else if (at != siblings.begin() && is_before(node, *(at - 1))) {
+    std::rotate(std::lower_bound(siblings.begin(), at, node, before), at, next);
+  }
 }
 
 bool RoleTree::is_before(int32_t one, int32_t other) const {
   const Node &a = nodes_[index(one)], &b = nodes_[index(other)];
   if (random_) return a.name < b.name;
-  if (is_smaller_share(a.share, a.share_of, a.weight, b.share, b.share_of, b.weight)) return true;
-  if (is_smaller_share(b.share, b.share_of, b.weight, a.share, a.share_of, a.weight)) return false;
+  if (a.share == 0 || b.share == 0 || (a.share_of == b.share_of && a.weight == b.weight)) {
+    if (a.share != b.share) return a.share < b.share;
+  } else {
+    const auto is_less = [](const Node& x, const Node& y) {
+      return is_smaller_share(x.share, x.share_of, x.weight, y.share, y.share_of, y.weight);
+    };
+    if (is_less(a, b)) return true;
+    if (is_less(b, a)) return false;
+  }
   if (a.charges != b.charges) return a.charges < b.charges;
   return a.name < b.name;
 }
@@ -148,10 +180,12 @@ void RoleTree::compute_share(Node& node) const {
   node.share_of = 1;
   for (size_t r = 0; r < total_.size(); ++r) {
     if (total_[r] <= 0) continue;
-    if (is_smaller_share(node.share, node.share_of, 1, node.charged[r], total_[r], 1)) {
-      node.share = node.charged[r];
-      node.share_of = total_[r];
-    }
+    const auto product = [](int64_t x, int64_t y) {
+      return static_cast<Uint128>(x) * static_cast<Uint128>(y);
+    };
+    if (product(node.share, total_[r]) >= product(node.charged[r], node.share_of)) continue;
+    node.share = node.charged[r];
+    node.share_of = total_[r];
   }
 }
 

@@ -11,7 +11,7 @@
 // of charges, then by name; or they are shuffled, by weight, whenever the order is asked for.
 //
 // Invariants: the charge and the number of charges of a node are the sums over its children. After
-// settle(), children are in order, so that a charge moves one node per level.
+// settle(), children are in order, so that a charge moves one node per level, and mostly none.
 #pragma once
 
 #include <algorithm>
@@ -78,8 +78,9 @@ class RoleTree {
     int64_t share = 0, share_of = 1;  // the dominant share, as a fraction
     int32_t eligible = 0;             // leaves below, or the leaf itself
     bool moved = false;               // charged since settle()
-    std::vector<int32_t> children;    // in order
-    std::vector<int64_t> charged;     // by resource
+    uint32_t moved_children = 0;
+    std::vector<int32_t> children;  // in order
+    std::vector<int64_t> charged;   // by resource
   };
 
   static size_t index(int32_t node) { return static_cast<size_t>(node); }
@@ -87,6 +88,10 @@ class RoleTree {
   int32_t add(int32_t parent, std::string name);
   bool is_before(int32_t one, int32_t other) const;
   void place(int32_t node);
+  void move_alone(int32_t node);
+  std::vector<int32_t>& siblings_of(int32_t node) {
+    return nodes_[index(nodes_[index(node)].parent)].children;
+  }
   void compute_share(Node& node) const;
 
   template <class Visit>

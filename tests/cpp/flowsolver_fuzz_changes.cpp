@@ -214,5 +214,5 @@ int main(int argc, char** argv) {
     std::string& input = seeds.inputs.emplace_back(64 + draws(400), '\0');
     for (char& byte : input) byte = static_cast<char>(draws(256));
   }
-  return fuzz::drive(argc, argv, seeds, tries(500));
+  return fuzz::drive(argc, argv, seeds, tries(300));
 }

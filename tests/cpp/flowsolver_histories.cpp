@@ -303,7 +303,7 @@ int main(int argc, char** argv) {
   }
   for (const Shape& shape : kShapes) {
     if (wanted != "all" && wanted != shape.name) continue;
-    const std::uint64_t usual = shape.name == "hub" ? 50 : shape.name == "cell" ? 30 : 8;
+    const std::uint64_t usual = shape.name == "hub" ? 30 : shape.name == "cell" ? 18 : 5;
     run(shape, from, runs > 0 ? runs : tries(usual));
   }
   return 0;

@@ -593,7 +593,7 @@ void narrow_views_show_what_wide_ones_do() {
                       : seed % 3 == 1 ? 4
                                       : 1,
                       seed % 2 == 0, seed % 4 < 2)
-        .run(1'500);
+        .run(1'000);
 }
 
 void views_are_narrow_where_limits_allow_it() {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import runpy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 SCRIPT = "examples/questions/architectures/regimes.py"
 SEEDS = range(8)
@@ -32,43 +33,54 @@ def rows(
     ]
 
 
-def printed(directory: Path, given: list[dict[str, Any]], *options: str) -> list[list[str]]:
-    """The cells of each line."""
-    pq.write_table(pa.Table.from_pylist(given), directory / "points.parquet")
-    command = [sys.executable, SCRIPT, str(directory), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
+Printed = Callable[..., list[list[str]]]
 
 
-def test_the_best_is_alone_only_beyond_one_per_cent(tmp_path: Path) -> None:
+@pytest.fixture
+def printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Printed:
+    """The script's output about these points: the cells of each line."""
+
+    def run(given: list[dict[str, Any]], *options: str) -> list[list[str]]:
+        pq.write_table(pa.Table.from_pylist(given), tmp_path / "points.parquet")
+        monkeypatch.setattr("sys.argv", [SCRIPT, str(tmp_path), *options])
+        runpy.run_path(SCRIPT, run_name="__main__")
+        lines = capsys.readouterr().out.splitlines()
+        return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+    return run
+
+
+def test_the_best_is_alone_only_beyond_one_per_cent(printed: Printed) -> None:
     given = [
         *rows("Distributed", 100, 100.0),
         *rows("Two-level", 500, 100.0, unplaced=2),  # more than one in a thousand
         *rows("Shared state, ParSync", 30, 100.0, unplaced=1),
         *rows("Central, one core", 35, 100.0),
     ]
-    head, _, point = printed(tmp_path, given)
+    head, _, point = printed(given)
     assert head[3:7] == ["Distributed", "Two-level", "Shared state, ParSync", "Central, one core"]
     assert point[:3] == ["80 %", "0.1 ms", "1 s"]
     assert point[3:7] == ["10 %", "saturated", "**3 %**", "**3.5 %**"]
     assert point[7] == "Shared state, ParSync: -0.5 % [-0.5 %, -0.5 %]"
     given = [row for row in given if row["arm"] != "Central, one core"]
-    assert printed(tmp_path, given)[2][6].startswith("Shared state, ParSync, alone: -7 %")
+    assert printed(given)[2][6].startswith("Shared state, ParSync, alone: -7 %")
 
 
-def test_calibrated_costs_take_arms_from_points_of_other_costs(tmp_path: Path) -> None:
+def test_calibrated_costs_take_arms_from_points_of_other_costs(printed: Printed) -> None:
     given = [
         *(row for cost in (10.0, 100.0, 1000.0) for row in rows("Distributed", 80 + cost, cost)),
         *(row for cost in (10.0, 100.0, 1000.0) for row in rows("Central, one core", cost, cost)),
         *(row for cost in (10.0, 100.0, 1000.0) for row in rows("Shared state, Omega", 95, cost)),
     ]
-    _, _, only = printed(tmp_path, given, "--calibrated")
+    _, _, only = printed(given, "--calibrated")
     assert only[1] == "0.1 ms" and only[3:6] == ["**9 %**", "100 %", "**9.5 %**"]
-    assert [line[1] for line in printed(tmp_path, given)[2:]] == ["0.01 ms", "0.1 ms", "1 ms"]
+    assert [line[1] for line in printed(given)[2:]] == ["0.01 ms", "0.1 ms", "1 ms"]
 
 
-def test_the_picture_is_drawn(tmp_path: Path) -> None:
+def test_the_picture_is_drawn(printed: Printed, tmp_path: Path) -> None:
     given = [*rows("Distributed", 100, 100.0), *rows("Central, one core", 35, 100.0)]
     given += rows("Central", 30, 100.0)
-    printed(tmp_path, given, "--figure", str(tmp_path / "map.png"))
+    printed(given, "--figure", str(tmp_path / "map.png"))
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")

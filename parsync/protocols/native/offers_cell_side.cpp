@@ -293,30 +293,38 @@ void OffersCellSide::allocate(int64_t now_us, Effects& effects) {
   if (asked_.size() > 0) return set_pending(now_us, effects);
   ++runs_;
   std::vector<int32_t> candidates;
-  std::vector<int64_t> free;
-  free_.resize(machines() * width());
   for (size_t m = 0; m < machines(); ++m) {
     if (candidates_[m] && cell_.rows()[m].up()) candidates.push_back(static_cast<int32_t>(m));
     candidates_[m] = 0;
-    for (size_t r = 0; r < width(); ++r) {
-      const size_t at = m * width() + r;
-      free_[at] = cell_.limit()[at] - cell_.taken_at(m, r);
-    }
   }
-  if (!settings_.locks)
+  std::vector<int64_t> announced;  // [machines, R]: offered without being held
+  if (!settings_.locks) {
+    announced.resize(machines() * width());
     offers_.each([&](size_t row) {
       for (size_t r = 0; r < width(); ++r)
-        free_[static_cast<size_t>(offers_.machine(row)) * width() + r] -= offers_.amount(row)[r];
+        announced[static_cast<size_t>(offers_.machine(row)) * width() + r] +=
+            offers_.amount(row)[r];
     });
-  for (const int32_t one : candidates)
-    free.insert(free.end(), free_.data() + static_cast<size_t>(one) * width(),
-                free_.data() + static_cast<size_t>(one + 1) * width());
+  }
+  const auto add_free = [&](std::vector<int64_t>& to, size_t m) {
+    for (size_t r = 0; r < width(); ++r) {
+      const size_t at = m * width() + r;
+      to.push_back(cell_.limit()[at] - cell_.taken_at(m, r) -
+                   (settings_.locks ? 0 : announced[at]));
+    }
+  };
+  free_.clear();
+  for (const int32_t one : candidates) add_free(free_, static_cast<size_t>(one));
+  // guarantees may be met on any machine
+  all_free_.clear();
+  if (allocator_.any_guarantee())
+    for (size_t m = 0; m < machines(); ++m) add_free(all_free_, m);
   if (rivals_changed_) {
     allocator_.set_rivals_use(rivals_use_);
     rivals_changed_ = false;
   }
   const OfferAllocator::Offers& found =
-      allocator_.allocate(now_us, candidates, free.data(), free_.data());
+      allocator_.allocate(now_us, candidates, free_.data(), all_free_.data());
   const size_t count = found.framework.size();
   if (count == 0) return;
   auto [amount, amounts] = SharedTable<int64_t>::make(count, width());

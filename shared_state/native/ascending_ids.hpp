@@ -21,6 +21,7 @@ class AscendingIds {
   void push_back(int64_t id) { ids_.push_back(id); }
   // The row of an id, or kNone.
   size_t find(int64_t id) const {
+    if (found_ + 1 < ids_.size() && ids_[found_ + 1] == id) return ++found_;
     size_t first = 0, end = ids_.size();  // the row is in [first, end)
     if (found_ < end && ids_[found_] <= id) {
       first = found_;

@@ -218,13 +218,22 @@ Holds end_holds(Cell& cell, nb::handle hold) {
   return agora::end_holds(cell, column<int64_t>(hold, "hold"));
 }
 
+// Adds what is held to amounts [M, R], or with sign -1 takes it off.
+void add_held(const Cell& cell, int64_t* amounts, int64_t sign) {
+  const size_t width = cell.dimensions();
+  for (const auto& one : cell.holds().all())
+    for (size_t r = 0; r < width; ++r)
+      amounts[static_cast<size_t>(one.machine) * width + r] += sign * one.amount[r];
+}
+
 // What is used: the cell's memory, or a copy while something is held.
 nb::object used(nb::handle_t<Cell> self) {
   auto& cell = nb::cast<Cell&>(self);
   const size_t rows = cell.machines(), width = cell.dimensions();
   if (cell.holds().empty()) return view_of(self, cell.taken().data(), rows, width, width);
   auto [table, amounts] = SharedTable<int64_t>::make(rows, width);
-  for (size_t at = 0; at < rows * width; ++at) amounts[at] = cell.taken()[at] - cell.held()[at];
+  std::copy(cell.taken().begin(), cell.taken().end(), amounts);
+  add_held(cell, amounts, -1);
   return agora::array_of(table);
 }
 
@@ -232,7 +241,7 @@ nb::object used(nb::handle_t<Cell> self) {
 nb::object held(const Cell& cell) {
   auto [table, amounts] = SharedTable<int64_t>::make(cell.machines(), cell.dimensions());
   std::fill_n(amounts, table.count(), 0);
-  std::copy(cell.held().begin(), cell.held().end(), amounts);
+  add_held(cell, amounts, +1);
   return agora::array_of(table);
 }
 

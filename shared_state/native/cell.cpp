@@ -91,16 +91,34 @@ int64_t HoldTable::sum_of_first() const {
   return sum;
 }
 
-// Makes a row the latest of its machine.
-void HoldTable::link(uint32_t row) {
-  const auto machine = static_cast<size_t>(rows_[row].machine);
+int64_t HoldTable::held_on(int32_t machine, size_t resource) const {
+  int64_t held = 0;
+  for (uint32_t row = latest_of(machine); row != kNone; row = rows_[row].earlier)
+    held += amount_[row * dimensions_ + resource];
+  return held;
+}
+
+// Links the rows that began since. Each becomes the latest of its machine.
+void HoldTable::link() const {
   if (latest_.empty()) latest_.assign(machines_, kNone);
-  rows_[row].earlier = latest_[machine];
-  latest_[machine] = row;
+  for (; linked_ < rows_.size(); ++linked_) {
+    Row& row = rows_[linked_];
+    if (row.holder < 0) continue;
+    uint32_t& latest = latest_[static_cast<size_t>(row.machine)];
+    row.earlier = std::exchange(latest, static_cast<uint32_t>(linked_));
+  }
+}
+
+void HoldTable::unlink(uint32_t row) {
+  uint32_t* later = &latest_[static_cast<size_t>(rows_[row].machine)];
+  while (*later != row) later = &rows_[*later].earlier;
+  *later = rows_[row].earlier;
 }
 
 void HoldTable::drop_ended() {
-  std::fill(latest_.begin(), latest_.end(), kNone);
+  for (size_t row = 0; row < linked_; ++row)
+    if (rows_[row].holder >= 0) latest_[static_cast<size_t>(rows_[row].machine)] = kNone;
+  linked_ = 0;
   uint32_t kept = 0;
   for (size_t row = 0; row < rows_.size(); ++row) {
     if (rows_[row].holder < 0) continue;
@@ -108,33 +126,11 @@ void HoldTable::drop_ended() {
     rows_[kept] = rows_[row];
     std::copy_n(amount_.begin() + static_cast<ptrdiff_t>(row * dimensions_), dimensions_,
                 amount_.begin() + static_cast<ptrdiff_t>(kept * dimensions_));
-    link(kept++);
+    ++kept;
   }
   ids_.shorten(kept);
   rows_.resize(kept);
   amount_.resize(kept * dimensions_);
-}
-
-int64_t HoldTable::begin(int32_t holder, int32_t machine, const int64_t* amount) {
-  // a pass over the machines, too, so not more often than there are rows for it
-  if (rows_.size() > std::max(2 * size_, latest_.size())) drop_ended();
-  ids_.push_back(begun_);
-  rows_.push_back({holder, machine, kNone});
-  amount_.insert(amount_.end(), amount, amount + dimensions_);
-  link(static_cast<uint32_t>(rows_.size() - 1));
-  ++size_;
-  return begun_++;
-}
-
-Hold HoldTable::end(int64_t id) {
-  const size_t row = row_of(id);
-  const Hold hold = hold_at(row);
-  uint32_t* later = &latest_[static_cast<size_t>(hold.machine)];
-  while (*later != row) later = &rows_[*later].earlier;
-  *later = rows_[row].earlier;
-  rows_[row].holder = -1;
-  --size_;
-  return hold;
 }
 
 Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
@@ -174,15 +170,6 @@ Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
   touched_.assign(offsets.size() - 1, 0);
   snapshots_.resize(offsets.size() - 1);
   slab_.reserve(machines);  // address space only: pages come with use
-}
-
-void Cell::touch(size_t row) {
-  const uint32_t partition = rows_[row].partition();
-  if (touched_[partition] != stamp_) {
-    touched_[partition] = stamp_;
-    ++versions_[partition];
-  }
-  changed_.set(row, versions_[partition]);
 }
 
 void Cell::make_room_for_task(int64_t task) {
@@ -567,21 +554,19 @@ std::string Cell::checkpoint() {
   return std::move(writer.bytes);
 }
 
-// Makes what the cell keeps beside a restored table of holds.
+// Checks a restored table of holds.
 void Cell::take_holds() {
-  held_.assign(holds_.begun() > 0 ? limit_.size() : 0, 0);
   ended_holds_.clear();
-  for (const Hold& hold : holds_.all()) {
-    const auto row = static_cast<size_t>(hold.machine);
-    if (!rows_[row].up()) throw std::invalid_argument("checkpoint: a hold out of range");
-    for (size_t r = 0; r < dimensions_; ++r) {
-      const int64_t amount = hold.amount[r];
-      int64_t& held = held_[row * dimensions_ + r];
-      if (amount < 0 || amount > taken_at(row, r) - held)
-        throw std::invalid_argument("checkpoint: a hold out of range");
-      held += amount;
-    }
+  const std::vector<Hold> all = holds_.all();
+  const auto is_amount = [](int64_t of) { return of >= 0 && of <= kMaxAmount; };
+  bool fit = std::ranges::all_of(
+      all, [&](const Hold& hold) { return std::ranges::all_of(hold.amount, is_amount); });
+  for (size_t i = 0; fit && i < all.size(); ++i) {
+    const auto row = static_cast<size_t>(all[i].machine);
+    fit = rows_[row].up();
+    for (size_t r = 0; r < dimensions_; ++r) fit &= used_at(row, r) >= 0;
   }
+  if (!fit) throw std::invalid_argument("checkpoint: a hold out of range");
 }
 
 void Cell::restore(std::span<const char> bytes) {

@@ -261,10 +261,19 @@ struct Hold {
   std::array<int64_t, kMaxDimensions> amount{};  // [R]
 };
 
+// Ended holds as columns of capacity n; amount is [n, R].
+struct HoldColumns {
+  int64_t* hold;
+  int32_t* holder;
+  int32_t* machine;
+  int64_t* amount;
+};
+
 // The holds that have not ended. Their ids ascend, and none is given twice.
 //
-// Rows ascend by id. That of an ended hold stays until there are twice as many rows as holds, and
-// more rows than machines.
+// Rows ascend by id. That of an ended hold stays until there are about twice as many rows as holds.
+// Most holds end before anybody asks who holds what on a machine, so rows are only linked by
+// machine when somebody does.
 class HoldTable {
  public:
   HoldTable(size_t machines, size_t dimensions) : machines_(machines), dimensions_(dimensions) {}
@@ -284,11 +293,31 @@ class HoldTable {
   std::vector<Hold> of_machine(int32_t machine) const;
   // For whom the latest hold on the machine is that is not the scheduler's: -1 if for nobody.
   int32_t rival_of(int32_t machine, int32_t scheduler) const;
+  // What is held of a resource on a machine.
+  int64_t held_on(int32_t machine, size_t resource) const;
   int64_t sum_of_first() const;
 
-  int64_t begin(int32_t holder, int32_t machine, const int64_t* amount);
-  // Requires: it has not ended.
-  Hold end(int64_t id);
+  int64_t begin(int32_t holder, int32_t machine, const int64_t* amount) {
+    if (rows_.size() > 2 * size_ + kSpareRows) drop_ended();
+    ids_.push_back(begun_);
+    rows_.push_back({holder, machine, kNone});
+    for (size_t r = 0; r < dimensions_; ++r) amount_.push_back(amount[r]);
+    ++size_;
+    return begun_++;
+  }
+  // Writes the hold to row `at` of `out`, and ends it. Returns false if it has ended, or never was.
+  bool end(int64_t id, size_t at, const HoldColumns& out) {
+    const size_t row = row_of(id);
+    if (row == AscendingIds::kNone) return false;
+    out.hold[at] = id;
+    out.holder[at] = rows_[row].holder;
+    out.machine[at] = rows_[row].machine;
+    std::copy_n(amount_.data() + row * dimensions_, dimensions_, out.amount + at * dimensions_);
+    if (row < linked_) unlink(static_cast<uint32_t>(row));
+    rows_[row].holder = -1;
+    --size_;
+    return true;
+  }
 
   // Nothing of a table in which none has begun.
   template <class Archive>
@@ -296,11 +325,12 @@ class HoldTable {
 
  private:
   static constexpr uint32_t kNone = ~uint32_t{0};
+  static constexpr size_t kSpareRows = 64;
 
   struct Row {
     int32_t holder;  // -1: it has ended
     int32_t machine;
-    uint32_t earlier;  // the row of the hold before it on its machine, or kNone
+    uint32_t earlier;  // if linked: the row of the hold before it on its machine, or kNone
   };
 
   size_t row_of(int64_t id) const {
@@ -308,20 +338,24 @@ class HoldTable {
     return row == AscendingIds::kNone || rows_[row].holder < 0 ? AscendingIds::kNone : row;
   }
   Hold hold_at(size_t row) const;
-  // The machine's latest hold, or kNone.
+  // The row of the machine's latest hold, or kNone.
   uint32_t latest_of(int32_t machine) const {
-    return latest_.empty() ? kNone : latest_[static_cast<size_t>(machine)];
+    if (size_ == 0) return kNone;
+    link();
+    return latest_[static_cast<size_t>(machine)];
   }
-  void link(uint32_t row);
+  void link() const;
+  void unlink(uint32_t row);
   void drop_ended();
 
   size_t machines_, dimensions_;
   int64_t begun_ = 0;
   size_t size_ = 0;
   AscendingIds ids_;
-  std::vector<Row> rows_;
-  std::vector<int64_t> amount_;   // [rows, R]
-  std::vector<uint32_t> latest_;  // by machine; empty if none has begun
+  mutable std::vector<Row> rows_;
+  std::vector<int64_t> amount_;           // [rows, R]
+  mutable size_t linked_ = 0;             // the rows before this one are linked, or have ended
+  mutable std::vector<uint32_t> latest_;  // by machine, of linked rows; empty if none ever was
 };
 
 enum class Reason : int8_t {
@@ -479,8 +513,8 @@ class Cell {
   // is neither used nor held, or the machine is down. Throws std::invalid_argument.
   void hold(size_t count, const int32_t* holder, const int32_t* machine, const int64_t* amount,
             int64_t* ids);
-  // Ends holds, in order; returns those that had not ended.
-  std::vector<Hold> end_holds(std::span<const int64_t> ids);
+  // Ends holds, in order; `out` (room for all ids) gets those that had not ended. Returns how many.
+  size_t end_holds(std::span<const int64_t> ids, const HoldColumns& out);
   // Those that the last commit or change of machines ended, in the order in which they ended.
   const std::vector<Hold>& ended_holds() const { return ended_holds_; }
   const HoldTable& holds() const { return holds_; }
@@ -519,13 +553,11 @@ class Cell {
     taken_.widen();
     return taken_.wide();
   }
-  // [M, R]; empty if nothing was held so far.
-  const std::vector<int64_t>& held() const { return held_; }
   int64_t taken_at(size_t row, size_t resource) const {
     return taken_[row * dimensions_ + resource];
   }
   int64_t held_at(size_t row, size_t resource) const {
-    return held_.empty() ? 0 : held_[row * dimensions_ + resource];
+    return holds_.held_on(static_cast<int32_t>(row), resource);
   }
   int64_t used_at(size_t row, size_t resource) const {
     return taken_at(row, resource) - held_at(row, resource);
@@ -579,6 +611,9 @@ class Cell {
   bool fits_without_holds(size_t row, const int64_t* request) const;
   void find_named_holds(const Claims& claims);
   bool is_stale(const Claims& claims, size_t i) const;
+  template <size_t R>
+  void hold_sized(size_t count, const int32_t* holder, const int32_t* machine,
+                  const int64_t* amount, int64_t* ids);
   void end_hold(int64_t id, std::vector<Hold>& ended);
   void order_by_group(const Claims& claims);
   void find_victims(const Claims& claims);
@@ -589,7 +624,20 @@ class Cell {
 
   void check_version(size_t partition, int64_t from) const;
   void end_slot(uint32_t slot);
-  void touch(size_t row);
+  void touch(size_t row) {
+    const uint32_t partition = rows_[row].partition();
+    if (touched_[partition] != stamp_) {
+      touched_[partition] = stamp_;
+      ++versions_[partition];
+    }
+    changed_.set(row, versions_[partition]);
+  }
+  // Of a row that claims, holds and their ends look at.
+  void prefetch(size_t row) const {
+    __builtin_prefetch(&rows_[row]);
+    taken_.prefetch(row * dimensions_);
+    changed_.prefetch(row);
+  }
   void begin_change() { ++stamp_; }
   void write_record(uint32_t slot, size_t at, const AllocationColumns& out) const;
 
@@ -626,7 +674,6 @@ class Cell {
   std::vector<int64_t> loaded_{0};  // one entry: the sum of all requests ever loaded
   AllocationSlab slab_;
   HoldTable holds_;
-  std::vector<int64_t> held_;  // [M, R]; empty if nothing was held so far
   std::vector<Hold> ended_holds_;
 
   size_t down_ = 0;  // machines

@@ -36,6 +36,7 @@ namespace agora {
 namespace {
 
 constexpr size_t kPrefetchSlots = 4;
+constexpr size_t kPrefetchRows = 12;
 
 [[noreturn]] void refuse(const char* field, size_t row, const char* expected) {
   throw std::invalid_argument("transaction." + std::string(field) + "[" + std::to_string(row) +
@@ -86,35 +87,45 @@ void Cell::hold(size_t count, const int32_t* holder, const int32_t* machine, con
     }
   }
   begin_change();
+  if (dimensions_ == 1) return hold_sized<1>(count, holder, machine, amount, ids);
+  hold_sized<0>(count, holder, machine, amount, ids);
+}
+
+template <size_t R>
+void Cell::hold_sized(size_t count, const int32_t* holder, const int32_t* machine,
+                      const int64_t* amount, int64_t* ids) {
   for (size_t i = 0; i < count; ++i) {
+    if (i + kPrefetchRows < count) prefetch(static_cast<size_t>(machine[i + kPrefetchRows]));
     const auto row = static_cast<size_t>(machine[i]);
     const int64_t* const held = amount + i * dimensions_;
     ids[i] = -1;
-    if (!rows_[row].up() || !fits<0>(row, held)) continue;
-    if (held_.empty()) held_.resize(limit_.size());
-    take<0>(row, held);
-    for (size_t r = 0; r < dimensions_; ++r) held_[row * dimensions_ + r] += held[r];
+    if (!rows_[row].up() || !fits<R>(row, held)) continue;
+    take<R>(row, held);
     touch(row);
     ids[i] = holds_.begin(holder[i], machine[i], held);
   }
 }
 
-std::vector<Hold> Cell::end_holds(std::span<const int64_t> ids) {
+size_t Cell::end_holds(std::span<const int64_t> ids, const HoldColumns& out) {
   begin_change();
-  std::vector<Hold> ended;
-  for (const int64_t id : ids)
-    if (holds_.find(id)) end_hold(id, ended);
+  size_t ended = 0;
+  for (const int64_t id : ids) ended += holds_.end(id, ended, out);
+  for (size_t i = 0; i < ended; ++i) {
+    if (i + kPrefetchRows < ended) prefetch(static_cast<size_t>(out.machine[i + kPrefetchRows]));
+    const auto row = static_cast<size_t>(out.machine[i]);
+    give<0>(row, out.amount + i * dimensions_);
+    touch(row);
+  }
   return ended;
 }
 
 // Requires: the hold has not ended.
 void Cell::end_hold(int64_t id, std::vector<Hold>& ended) {
-  const Hold hold = holds_.end(id);
+  Hold& hold = ended.emplace_back();
+  holds_.end(id, 0, {&hold.id, &hold.holder, &hold.machine, hold.amount.data()});
   const auto row = static_cast<size_t>(hold.machine);
   give<0>(row, hold.amount.data());
-  for (size_t r = 0; r < dimensions_; ++r) held_[row * dimensions_ + r] -= hold.amount[r];
   touch(row);
-  ended.push_back(hold);
 }
 
 // named_holds_: the holds that the transaction names, of its scheduler, that have not ended, each

@@ -155,7 +155,15 @@ SharedColumn<int64_t> hold(Cell& cell, const SharedColumn<int32_t>& holder,
 }
 
 Holds end_holds(Cell& cell, const SharedColumn<int64_t>& hold) {
-  return columns_of(cell.end_holds(hold.span()), cell.dimensions());
+  auto [id, ids] = SharedColumn<int64_t>::make(hold.size());
+  auto [holder, holders] = SharedColumn<int32_t>::make(hold.size());
+  auto [machine, machines] = SharedColumn<int32_t>::make(hold.size());
+  auto [amount, amounts] = SharedTable<int64_t>::make(hold.size(), cell.dimensions());
+  const size_t ended = cell.end_holds(hold.span(), {ids, holders, machines, amounts});
+  return {id.slice(0, ended),
+          holder.slice(0, ended),
+          machine.slice(0, ended),
+          {amounts, ended, cell.dimensions(), amount.memory()}};
 }
 
 Holds ended_holds(const Cell& cell) { return columns_of(cell.ended_holds(), cell.dimensions()); }

@@ -177,9 +177,12 @@ class Harness {
     std::vector<int64_t> ids{-1, INT64_MAX, INT64_MIN};
     for (int n = 0; n < 4; ++n) ids.push_back(any_hold());
     const size_t before = cell_->holds().size();
-    const std::vector<Hold> ended = cell_->end_holds(ids);
-    CHECK(cell_->holds().size() == before - ended.size());
-    CHECK(cell_->end_holds(ids).empty());
+    std::vector<int64_t> hold(ids.size()), amount(ids.size() * dimensions_);
+    std::vector<int32_t> holder(ids.size()), machine(ids.size());
+    const HoldColumns out{hold.data(), holder.data(), machine.data(), amount.data()};
+    const size_t ended = cell_->end_holds(ids, out);
+    CHECK(cell_->holds().size() == before - ended);
+    CHECK(cell_->end_holds(ids, out) == 0);
   }
 
   void release() {

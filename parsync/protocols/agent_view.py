@@ -68,8 +68,8 @@ class AgentView(_native.AgentView):
 
     Attributes:
         cell: What the agent believes about the cell.
-        order: The partitions from the freshest to the stalest, int32[P]; all 0 before the first
-            synchronisation.
+        order: The partitions from the freshest to the stalest, int32[P]; in their order before the
+            first synchronisation.
         changed: Whether the view has changed since the agent last set this to False.
         with_seqnum: Whether it holds sequence numbers.
         preemptible: Running tasks that may have to make room; None if the scheduler preempts none.

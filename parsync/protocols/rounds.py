@@ -34,7 +34,7 @@ from shared_state.transaction import CommitMode, ConflictCheck, Transaction
 
 
 class Activity(IntEnum):
-    """What an agent is doing; the first six as in optimistic_agent.hpp."""
+    """What an agent is doing; as in scheduler_agent.hpp."""
 
     IDLE = 0  # nothing to decide
     STARTING = 1  # a round begins at the end of this instant

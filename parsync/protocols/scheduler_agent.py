@@ -24,8 +24,9 @@ The names in the picture are methods of the class. A protocol overrides start_ro
 waiting(), transaction_number(), and those whose names begin with on_. Each says what it does by
 itself.
 
-The agent's parts are native: view, queue, planner and log. An agent that is native as a whole is
-the optimistic protocol's (native/optimistic_agent.hpp).
+The agent's parts are native: view, queue, planner and log. Agents that are native as a whole are
+those of the optimistic protocol and of offers (native/scheduler_agent.hpp). NativeSchedulerAgent is
+what their classes in Python share.
 """
 
 from __future__ import annotations
@@ -51,15 +52,18 @@ from parsync.core.events import (
     TasksEnded,
 )
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks, UnitSizes
-from parsync.metrics.record import Record
+from parsync.metrics.record import AgentLog, Record
+from parsync.metrics.tables import SCHEMAS, Tables
 from parsync.protocols._native import QueueHolds
 from parsync.protocols.agent_quota import AgentQuota
 from parsync.protocols.agent_view import AgentView
 from parsync.protocols.base import MeasuredAgent
 from parsync.protocols.pending_queue import (
     NO_EXITS,
+    AgentQueue,
     PendingQueue,
     QueueExits,
+    SchedulerQueue,
     WaitingPart,
     record_waiting,
 )
@@ -111,6 +115,67 @@ class DrivesScheduler:
         """The error that says that the scheduler's call takes longer than limit_s; None if no call
         is under way."""
         return self.scheduler.overdue(limit_s)
+
+
+class NativeSchedulerAgent(DrivesScheduler):
+    """What agents that are native as a whole have in Python, beside a class of
+    parsync.protocols._native.
+
+    Attributes:
+        index: Its address.
+        view: What it believes about the cell.
+    """
+
+    def hold(
+        self,
+        environment: AgentEnvironment,
+        view: AgentView,
+        queue: AgentQueue | SchedulerQueue,
+        tables: Tables = SCHEMAS,
+    ) -> AgentLog:
+        """Take its parts, and return its log, which has these tables. Called first."""
+        shared = environment.shared
+        assert environment.scheduler is not None, "ProtocolCapability.RUNS_SCHEDULERS is declared"
+        self.index = environment.index
+        self.name = environment.name
+        self.scheduler = environment.scheduler
+        self.view = view.cell
+        self._view, self._queue = view, queue
+        self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog, tables)
+        self._of_tasks = shared.table, shared.cell
+        return self._log
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.doing})"
+
+    @property
+    def doing(self) -> str:
+        """What it does at the moment, in a few words."""
+        return self.doing_text(Activity(self.activity), self.queued, self.rounds)
+
+    @property
+    def activity(self) -> int:
+        """An Activity: native, as are the others."""
+        raise NotImplementedError
+
+    @property
+    def queued(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def rounds(self) -> int:
+        raise NotImplementedError
+
+    def finish(self, now_us: int) -> list[Record]:
+        """The measurements not yet handed out, at the end of a run."""
+        self.log_end(now_us)
+        waiting = self._queue.waiting(now_us)
+        record_waiting(self._log, waiting, *self._of_tasks, self.view, self._view.unseen)
+        return self._log.flush()
+
+    def log_end(self, now_us: int) -> None:
+        """Add the last rows to its log: native."""
+        raise NotImplementedError
 
 
 class TaskObserver:

@@ -100,7 +100,7 @@ class TestAgent {
                  ModelledTime{3, 2'000, 100, 0}, greedy_, setting.task_class, nullptr),
         scheduler_(planner_, cell_, view_),
         agent_(settings(setting, index),
-               {cell_, view_, queue_, log_, sorting_out_, rankings_, *policy_, scheduler_}) {}
+               {{cell_, view_, queue_, log_, sorting_out_, scheduler_}, rankings_, *policy_}) {}
 
   OptimisticAgent& agent() { return agent_; }
   EndsNotice ends_notice() const {

@@ -1,6 +1,7 @@
 #include "agent_view.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@ AgentView::AgentView(ClusterView& cell, std::vector<int32_t> visible, int64_t fi
       first_turn_(first_turn),
       order_(cell.static_state().partitions()),
       known_us_(order_.size()) {
+  std::iota(order_.begin(), order_.end(), 0);
   if (visible_.empty() || first_turn < 0)
     throw std::invalid_argument("view: expected partitions, and a turn of 0 or more");
   for (const int32_t partition : visible_)

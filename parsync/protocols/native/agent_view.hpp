@@ -46,7 +46,8 @@ class AgentView {
 
   bool is_synced() const { return epoch_ >= 0; }
   std::span<const int32_t> visible() const { return visible_; }
-  // The partitions from the freshest to the stalest; all 0 before the first synchronisation.
+  // The partitions from the freshest to the stalest; in their order before the first
+  // synchronisation.
   std::span<const int32_t> order() const { return order_; }
 
   // The partition of a machine that exists.

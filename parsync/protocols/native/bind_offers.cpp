@@ -1,6 +1,5 @@
-// Python's access to the protocol of offers: its events, the allocator, the allocator as a
-// participant beside the master, and parts of the agent. parsync/protocols/offers/ puts them
-// together.
+// Python's access to the protocol of offers: its events, the allocator, and the allocator as a
+// participant beside the master. parsync/protocols/offers/ puts them together.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -14,7 +13,6 @@
 #include <vector>
 
 #include "offer_allocator.hpp"
-#include "offers_agent.hpp"
 #include "offers_cell_side.hpp"
 #include "offers_events.hpp"
 #include "parsync/core/native/bound_participant.hpp"
@@ -241,104 +239,9 @@ void restore_side(BoundOffersCellSide& self, const nb::tuple& state) {
   self.side().restore(of);
 }
 
-// What an agent has been offered, with the view that shows it.
-class BoundOfferedRoom {
- public:
-  explicit BoundOfferedRoom(nb::object view)
-      : view_(std::move(view)), room(nb::cast<ClusterView&>(view_)) {}
-
- private:
-  const nb::object view_;
-
- public:
-  offers::OfferedRoom room;
-};
-
-nb::object flags_of(const std::vector<uint8_t>& flags) {
-  const NewArray<bool> array(flags.size());
-  std::copy(flags.begin(), flags.end(), array.data());
-  return array.object();
-}
-
-void bind_offered_room(nb::module_& module) {
-  using Room = BoundOfferedRoom;
-  nb::class_<Room>(module, "OfferedRoom")
-      .def(nb::init<nb::object>(), nb::arg("view"))
-      .def("__len__", [](const Room& self) { return self.room.size(); })
-      .def_prop_ro("width", [](const Room& self) { return self.room.width(); })
-      .def_prop_ro("offer", [](const Room& self) { return array_of(self.room.offer()); })
-      .def_prop_ro("machine", [](const Room& self) { return array_of(self.room.machine()); })
-      .def_prop_ro("amount",
-                   [](const Room& self) { return array_of(self.room.amount(), self.room.width()); })
-      .def_prop_ro("in_round", [](const Room& self) { return flags_of(self.room.in_round()); })
-      .def_prop_ro("rescinded", [](const Room& self) { return flags_of(self.room.rescinded()); })
-      .def_prop_ro("partitions", [](const Room& self) { return self.room.partitions(); })
-      .def(
-          "made_us",
-          [](const Room& self, nb::handle machine) {
-            const size_t rows = length_of(machine, "machine");
-            const Column<const int32_t> machines(machine, "machine", rows);
-            const NewArray<int64_t> made_us(rows);
-            for (size_t i = 0; i < rows; ++i)
-              made_us.data()[i] = self.room.made_us(machines.data()[i]);
-            return made_us.object();
-          },
-          nb::arg("machine"))
-      .def(
-          "start", [](Room& self, int64_t now_us) { self.room.start(now_us); }, nb::arg("now_us"))
-      .def(
-          "add",
-          [](Room& self, int64_t now_us, const offers::Offers& event) {
-            self.room.add(now_us, event);
-          },
-          nb::arg("now_us"), nb::arg("event"))
-      .def("begin_round", [](Room& self) { self.room.begin_round(); })
-      .def(
-          "on_machines_of",
-          [](const Room& self, nb::handle machine) {
-            const size_t rows = length_of(machine, "machine");
-            const Column<const int32_t> machines(machine, "machine", rows);
-            return flags_of(self.room.on_machines_of(machines.span()));
-          },
-          nb::arg("machine"))
-      .def(
-          "rescind",
-          [](Room& self, int64_t now_us, nb::handle offer) {
-            const Column<const int64_t> ids(offer, "offer", length_of(offer, "offer"));
-            self.room.rescind(now_us, ids.span());
-          },
-          nb::arg("now_us"), nb::arg("offer"))
-      .def(
-          "end_round",
-          [](Room& self, int64_t now_us, nb::handle kept) {
-            const Column<const bool> keeps(kept, "kept", self.room.size());
-            self.room.end_round(now_us, keeps.span());
-          },
-          nb::arg("now_us"), nb::arg("kept"))
-      .def(
-          "remove_all",
-          [](Room& self, int64_t now_us) { return array_of(self.room.remove_all(now_us)); },
-          nb::arg("now_us"));
-  module.def(
-      "looked_at",
-      [](nb::handle offered, nb::handle placed, nb::handle job, nb::handle task_class) {
-        const Column<const int64_t> tasks(offered, "offered", length_of(offered, "offered"));
-        const Column<const int64_t> claimed(placed, "placed", length_of(placed, "placed"));
-        const size_t rows = length_of(job, "job");
-        const Column<const int64_t> jobs(job, "job", rows);
-        const Column<const int8_t> classes(task_class, "task_class", rows);
-        const offers::LookedAt found =
-            offers::looked_at(tasks.span(), claimed.span(), jobs.span(), classes.span());
-        return nb::make_tuple(found.tasks, found.jobs, found.service_tasks, found.service_jobs,
-                              found.batch_jobs);
-      },
-      nb::arg("offered"), nb::arg("placed"), nb::arg("job"), nb::arg("task_class"));
-}
-
 }  // namespace
 
 void bind_offers(nb::module_& module) {
-  bind_offered_room(module);
   using Allocator = OfferAllocator;
   nb::class_<Allocator>(module, "OfferAllocator", "See offer_allocator.hpp.")
       .def(nb::new_(&make_allocator), nb::kw_only(), nb::arg("seed"), nb::arg("name"),

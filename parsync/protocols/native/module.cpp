@@ -26,6 +26,7 @@ using namespace agora;
 void bind_optimistic_agent(nb::module_& module);
 void bind_optimistic_events(nb::module_& module);
 void bind_offers(nb::module_& module);
+void bind_offers_agent(nb::module_& module);
 void bind_offers_events(nb::module_& module);
 void bind_probing(nb::module_& module);
 void bind_probing_events(nb::module_& module);
@@ -426,6 +427,7 @@ NB_MODULE(_native, module) {
   bind_strategies(module);
   bind_sync(module);
   bind_optimistic_agent(module);
+  bind_offers_agent(module);
   bind_offers(module);
   bind_probing(module);
 }

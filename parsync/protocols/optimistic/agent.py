@@ -11,7 +11,7 @@ from collections.abc import Set
 from types import SimpleNamespace
 
 from parsync.core.queued_tasks import SkippedUnits, UnitSizes
-from parsync.metrics.record import AgentLog, Record
+from parsync.metrics.record import Record
 from parsync.protocols import _native
 from parsync.protocols.agent_quota import QuotaAccount, make_quota
 from parsync.protocols.agent_view import AgentView
@@ -28,10 +28,9 @@ from parsync.protocols.pending_queue import (
     AgentQueue,
     LoserPolicy,
     SchedulerQueue,
-    record_waiting,
 )
-from parsync.protocols.rounds import Activity, ScheduledRounds, native_planner
-from parsync.protocols.scheduler_agent import DrivesScheduler, TaskObserver
+from parsync.protocols.rounds import ScheduledRounds, native_planner
+from parsync.protocols.scheduler_agent import NativeSchedulerAgent, TaskObserver
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.interface import Capability, observes_changes
 from shared_state.tasks import NO_GANG, PreferenceCatalog, TaskBatch
@@ -87,7 +86,7 @@ def make_queue(
     return queue
 
 
-class OptimisticAgent(_native.OptimisticAgent, DrivesScheduler):
+class OptimisticAgent(_native.OptimisticAgent, NativeSchedulerAgent):
     """Drives one scheduler: an Agent (parsync.core.participant).
 
     Args:
@@ -107,56 +106,41 @@ class OptimisticAgent(_native.OptimisticAgent, DrivesScheduler):
         context: SyncContext,
     ) -> None:
         shared, options = environment.shared, environment.member.options
-        assert environment.scheduler is not None, "ProtocolCapability.RUNS_SCHEDULERS is declared"
-        self.index = environment.index
-        self.name = environment.name
-        self.scheduler = environment.scheduler
         capabilities = environment.member.capabilities
         checks_seqnum = policy.conflict_check is ConflictCheck.SEQUENCE_NUMBER
         first_turn = context.index * context.partitions // context.agents
-        self._view = AgentView(environment, options.only_partitions, first_turn, checks_seqnum)
-        self.view = self._view.cell
-        self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
+        view = AgentView(environment, options.only_partitions, first_turn, checks_seqnum)
         quota = make_quota(environment, policy.limits)
         account = None if quota is None else quota.account
-        self._queue = make_queue(policy, capabilities, shared.table, shared.catalog, account)
+        queue = make_queue(policy, capabilities, shared.table, shared.catalog, account)
+        log = self.hold(environment, view, queue)
+        scheduler = self.scheduler
         self._demand: DemandExchange | None = None
         if Capability.SHARES_DEMAND in capabilities:
-            self._demand = DemandExchange(environment, self.scheduler, context.gap_us)
-        self._of_tasks = shared.table, shared.cell
+            self._demand = DemandExchange(environment, scheduler, context.gap_us)
         observes = observes_changes(capabilities)
         long_strategy = options.make_long_strategy()
         super().__init__(
-            self._log.records,
+            log.records,
             _settings(environment, policy, strategy, sync, context),
-            self._view,
-            self._queue,
-            self._log,
-            SortingOut(environment, self._log),
+            view,
+            queue,
+            log,
+            SortingOut(environment, log),
             RoundRankings(strategy, long_strategy, shared.table.task_class),
             sync,
-            native_planner(environment, self._view, policy.quality)
-            or ScheduledRounds(environment, self._view, policy.quality),
-            TaskObserver(self.scheduler, observes, shared.table) if observes else None,
+            native_planner(environment, view, policy.quality)
+            or ScheduledRounds(environment, view, policy.quality),
+            TaskObserver(scheduler, observes, shared.table) if observes else None,
             quota,
             self._demand,
-            self._view.preemptible,
+            view.preemptible,
         )
-
-    def __repr__(self) -> str:
-        return f"OptimisticAgent({self.doing})"
-
-    @property
-    def doing(self) -> str:
-        """What it does at the moment, in a few words."""
-        return self.doing_text(Activity(self.activity), self.queued, self.rounds)
 
     def finish(self, now_us: int) -> list[Record]:
         """The measurements not yet handed out, at the end of a run."""
-        self.log_end(now_us)
-        waiting = self._queue.waiting(now_us)
-        record_waiting(self._log, waiting, *self._of_tasks, self.view, self._view.unseen)
-        return self._log.flush() + ([] if self._demand is None else self._demand.flush())
+        records = NativeSchedulerAgent.finish(self, now_us)
+        return records + ([] if self._demand is None else self._demand.flush())
 
 
 def _settings(

@@ -32,6 +32,7 @@ what their classes in Python share.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,16 +125,27 @@ class NativeSchedulerAgent(DrivesScheduler):
     Attributes:
         index: Its address.
         view: What it believes about the cell.
+        activity, queued, rounds: An Activity, the tasks that wait, and the rounds so far.
     """
 
-    def hold(
+    if TYPE_CHECKING:  # the native class has these
+
+        @property
+        def activity(self) -> int: ...
+        @property
+        def queued(self) -> int: ...
+        @property
+        def rounds(self) -> int: ...
+        def log_end(self, now_us: int) -> None: ...
+
+    def take_parts(
         self,
         environment: AgentEnvironment,
         view: AgentView,
         queue: AgentQueue | SchedulerQueue,
         tables: Tables = SCHEMAS,
     ) -> AgentLog:
-        """Take its parts, and return its log, which has these tables. Called first."""
+        """Keep its parts, and return its log, which has these tables. Called first."""
         shared = environment.shared
         assert environment.scheduler is not None, "ProtocolCapability.RUNS_SCHEDULERS is declared"
         self.index = environment.index
@@ -153,29 +165,12 @@ class NativeSchedulerAgent(DrivesScheduler):
         """What it does at the moment, in a few words."""
         return self.doing_text(Activity(self.activity), self.queued, self.rounds)
 
-    @property
-    def activity(self) -> int:
-        """An Activity: native, as are the others."""
-        raise NotImplementedError
-
-    @property
-    def queued(self) -> int:
-        raise NotImplementedError
-
-    @property
-    def rounds(self) -> int:
-        raise NotImplementedError
-
     def finish(self, now_us: int) -> list[Record]:
         """The measurements not yet handed out, at the end of a run."""
         self.log_end(now_us)
         waiting = self._queue.waiting(now_us)
         record_waiting(self._log, waiting, *self._of_tasks, self.view, self._view.unseen)
         return self._log.flush()
-
-    def log_end(self, now_us: int) -> None:
-        """Add the last rows to its log: native."""
-        raise NotImplementedError
 
 
 class TaskObserver:

@@ -554,19 +554,21 @@ std::string Cell::checkpoint() {
   return std::move(writer.bytes);
 }
 
-// Checks a restored table of holds.
+// Checks a restored table of holds: those of a machine are no more than what is taken there.
 void Cell::take_holds() {
   ended_holds_.clear();
-  const std::vector<Hold> all = holds_.all();
-  const auto is_amount = [](int64_t of) { return of >= 0 && of <= kMaxAmount; };
-  bool fit = std::ranges::all_of(
-      all, [&](const Hold& hold) { return std::ranges::all_of(hold.amount, is_amount); });
-  for (size_t i = 0; fit && i < all.size(); ++i) {
-    const auto row = static_cast<size_t>(all[i].machine);
-    fit = rows_[row].up();
-    for (size_t r = 0; r < dimensions_; ++r) fit &= used_at(row, r) >= 0;
+  std::vector<int64_t> held(holds_.empty() ? 0 : limit_.size());
+  for (const Hold& hold : holds_.all()) {
+    const auto row = static_cast<size_t>(hold.machine);
+    if (!rows_[row].up()) throw std::invalid_argument("checkpoint: a hold out of range");
+    for (size_t r = 0; r < dimensions_; ++r) {
+      const int64_t amount = hold.amount[r];
+      int64_t& sum = held[row * dimensions_ + r];
+      if (amount < 0 || amount > taken_at(row, r) - sum)
+        throw std::invalid_argument("checkpoint: a hold out of range");
+      sum += amount;
+    }
   }
-  if (!fit) throw std::invalid_argument("checkpoint: a hold out of range");
 }
 
 void Cell::restore(std::span<const char> bytes) {

@@ -355,10 +355,26 @@ void check_looked_at() {
   check_refused([&] { offers::looked_at(std::vector<int64_t>{5}, {}, job, of_service); });
 }
 
+// Sizes come in the order of the first task of each, also where sizes alternate.
+void check_size_count() {
+  auto [request, values] = SharedTable<int64_t>::make(5, kWidth);
+  std::ranges::copy(std::vector<int64_t>{1, 2, 2, 1, 1, 2, 0, 3, 2, 1}, values);
+  offers::SizeCount count(request);
+  count.add(std::vector<int64_t>{1, 0, 2, 4});
+  count.add(std::vector<int64_t>{3, 2, 1});
+  const offers::Sizes sizes = count.take();
+  CHECK((sizes.request == std::vector<int64_t>{2, 1, 1, 2, 0, 3}));
+  CHECK((sizes.tasks == std::vector<int64_t>{3, 3, 1}));
+  CHECK(count.take().tasks.empty());
+  for (const int64_t task : {-1, 5})
+    check_refused([&] { count.add(std::vector<int64_t>{0, task}); });
+}
+
 }  // namespace
 
 int main() {
   for (uint64_t i = 0; i < tries(12); ++i) World(i % 3 != 0).run();
   check_looked_at();
+  check_size_count();
   return EXIT_SUCCESS;
 }

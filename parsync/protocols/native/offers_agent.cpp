@@ -202,12 +202,12 @@ bool SizeCount::alike(int64_t one, int64_t other) const {
 void SizeCount::add(std::span<const int64_t> task) {
   size_t last = sizes_.size();  // of the task before; none
   for (const int64_t id : task) {
+    if (id < 0 || static_cast<size_t>(id) >= request_.rows())
+      throw std::invalid_argument("task " + std::to_string(id) + ": there is none");
     if (last < sizes_.size() && alike(sizes_[last].first, id)) {
       ++sizes_[last].second;
       continue;
     }
-    if (id < 0 || static_cast<size_t>(id) >= request_.rows())
-      throw std::invalid_argument("task " + std::to_string(id) + ": there is none");
     uint64_t hash = 0;
     for (size_t r = 0; r < request_.width(); ++r)
       hash = (hash ^ static_cast<uint64_t>(request_.row(static_cast<size_t>(id))[r])) *

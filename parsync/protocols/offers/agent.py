@@ -46,7 +46,7 @@ class OffersAgent(_native.OffersAgent, NativeSchedulerAgent):
         else:
             queue = AgentQueue(LoserPolicy.BLOCK, _FOR_EVER, _FOR_EVER, gangs, True)
         view = AgentView(environment)  # shows what it was offered; it is never synchronised
-        log = self.hold(environment, view, queue, {**SCHEMAS, **TABLES})
+        log = self.take_parts(environment, view, queue, {**SCHEMAS, **TABLES})
         delay: DelayScheduling | None = None
         if options.node_wait_s + options.rack_wait_s > 0:
             waits_us = (round(wait * 1e6) for wait in (options.node_wait_s, options.rack_wait_s))

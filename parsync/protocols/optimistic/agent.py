@@ -113,7 +113,7 @@ class OptimisticAgent(_native.OptimisticAgent, NativeSchedulerAgent):
         quota = make_quota(environment, policy.limits)
         account = None if quota is None else quota.account
         queue = make_queue(policy, capabilities, shared.table, shared.catalog, account)
-        log = self.hold(environment, view, queue)
+        log = self.take_parts(environment, view, queue)
         scheduler = self.scheduler
         self._demand: DemandExchange | None = None
         if Capability.SHARES_DEMAND in capabilities:

@@ -105,8 +105,8 @@ class Restart(Figures):
         return f"{self.actor} was lost {duration(self.at_us)} into the run and {end}"
 
 
-Version = Literal[11]
-FORMAT: Version = 11
+Version = Literal[12]
+FORMAT: Version = 12
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 MACHINES = "machines"  # the clock note of a live run on another cell than the arms are compared on
@@ -368,6 +368,10 @@ class Paired(Figures):
             raise ValueError(f"{name}: expected an estimate, both limits and their level")
 
 
+# What happens in few runs: tasks mostly ask for the same, and most runs have no offers.
+_ONLY_IF_ANY = ("flow_misfits", "held_rate")
+
+
 class ComparedArms(Figures):
     """Arms side by side, of one run or of several; what tables and verdicts are made from.
 
@@ -436,12 +440,12 @@ class ComparedArms(Figures):
 
     @property
     def headline(self) -> list[Quantity]:
-        """The quantities of the first table. Misfits of the flow are among the details where no
-        flow had any: mostly all tasks ask for the same."""
+        """The quantities of the first table. Those of _ONLY_IF_ANY are among the details where
+        they are 0 in all arms."""
         return [
             one
             for one in self.quantities
-            if one.headline and (one.key != "flow_misfits" or self.happened(one.key))
+            if one.headline and (one.key not in _ONLY_IF_ANY or self.happened(one.key))
         ]
 
     @property

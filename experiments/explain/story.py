@@ -55,8 +55,8 @@ class Claim:
         age_us: How old that state was when the cell handled the claim.
         handled_us: When the cell handled it. If it was committed, the task ran from then on.
         learned_us: When its scheduler learned of the outcome.
-        rival: The scheduler that last claimed the machine before, as the cell named it; None if no
-            other had, or the outcome is another.
+        rival: The scheduler that last claimed the machine before, or for which its room was held,
+            as the cell named it; None if no other had, or the outcome is another.
         others: The claims of other schedulers on the machine between the state that this one was
             planned on and its rejection, in order. Those of the microsecond of its rejection may
             have come after it. If the rival has none among them, its last one before.

@@ -127,7 +127,7 @@ class LiveLine:
             firsts.where(rows["preferred"] == 1).add(self._preferred, agent)
         elif rows.table == "commits":
             rows.add(self._claims, agent, rows["claims"])
-            rows.add(self._conflicts, agent, rows["stale"] + rows["full"] + rows["evicted"])
+            rows.add(self._conflicts, agent, rows.claims_in_conflict)
         else:
             rows.store(self._queue, agent, rows["queued"])
 

@@ -31,7 +31,7 @@ from parsync.metrics._native import Binary
 from parsync.metrics.quantity import Figures, Quantity, Unit, quantities_of
 from parsync.metrics.record import Columns, Table, differing_lengths
 from parsync.metrics.run_frame import RunFrame
-from parsync.metrics.tables import Tables
+from parsync.metrics.tables import CONFLICT_COLUMNS, Tables
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
@@ -481,6 +481,12 @@ class Rows:
         """The first commits of rows of `tasks`. A task that was evicted or lost its machine is
         committed again."""
         return self.where(self["first"] == 1)
+
+    @property
+    def claims_in_conflict(self) -> ColumnValue:
+        """Of rows of `commits`, how many of their claims met a conflict."""
+        first, *others = (self[name] for name in CONFLICT_COLUMNS)
+        return sum(others, first)
 
     def take(self, table: NDArray[Any], index: ColumnValue, name: str) -> ColumnValue:
         """table[index], as the table is now; 0 for rows that are not selected.

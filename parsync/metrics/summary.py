@@ -148,6 +148,7 @@ class TotalFigures(Figures):
     evicted: Count
     gang: Count
     duplicate: Count
+    held: Count
     ended_finished: Count
     ended_evicted: Count
     ended_lost: Count

@@ -18,7 +18,7 @@ import numpy as np
 from parsync.schema import Column, TableSchema, flag, names_of
 from schedulers.interface import ChangeKind, PartitionRanking
 from schedulers.unplaceable import REASONS
-from shared_state.transaction import NO_RIVAL, Reason
+from shared_state.transaction import CONFLICTS, NO_RIVAL, Reason
 
 NOT_KNOWN = -1  # in columns that say so
 NOBODY = -1
@@ -147,13 +147,18 @@ SCHEMAS: Tables = {
             "claims": _claims("claims of the transaction"),
             "accepted": _claims("accepted"),
             "stale": _claims("rejected: the machine had changed since the state planned on"),
-            "full": _claims(
-                "rejected: the request no longer fitted, also where room was held for an offer"
-            ),
+            "full": _claims("rejected: the request no longer fitted beside the running tasks"),
             "machine_down": _claims("rejected: the machine was down"),
             "evicted": _claims("rejected: a victim to evict was gone or another scheduler's"),
             "gang": _claims("rejected: fitted, but another claim of the gang did not"),
             "duplicate": _claims("rejected: the task was placed already, or had run"),
+            "held": Column(
+                "int32",
+                "claims",
+                "rejected: the request fitted beside the running tasks, but not beside the room "
+                "held for offers; earlier versions counted these as full",
+                added=True,
+            ),
         },
     ),
     "job_attempts": TableSchema(
@@ -401,6 +406,8 @@ SCHEMAS: Tables = {
     ),
 }
 
+# The columns of `commits` that count conflicts.
+CONFLICT_COLUMNS = tuple(Reason(reason).name.lower() for reason in CONFLICTS)
 # The dtypes alone, for hot paths.
 TABLES: dict[str, dict[str, str]] = {table: schema.dtypes for table, schema in SCHEMAS.items()}
 

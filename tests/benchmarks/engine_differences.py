@@ -28,6 +28,7 @@ from experiments.config.presets import default_arms, demo_scale, paper_scale
 from experiments.config.run_config import RunConfig
 from experiments.config.workload_config import WorkloadConfig
 from parsync.metrics.record import Record
+from parsync.metrics.tables import CONFLICT_COLUMNS
 from parsync.runtime.virtual.run import run_virtual
 from parsync.spec.arm import SeededArm
 from parsync.workload.workload import Workload
@@ -84,7 +85,7 @@ def figures(spec: SeededArm, workload: Workload) -> tuple[float, float, float]:
             sums["preferred"] += int((prefers & of["preferred"].astype(bool)).sum())
         elif record.table == "commits":
             sums["claims"] += int(of["claims"].sum())
-            sums["rejected"] += sum(int(of[why].sum()) for why in ("stale", "full", "evicted"))
+            sums["rejected"] += sum(int(of[why].sum()) for why in CONFLICT_COLUMNS)
 
     run_virtual(spec, workload, DRAIN_US, take, lambda _: None, MESSAGE_US)
     return (

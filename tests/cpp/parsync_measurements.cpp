@@ -141,12 +141,7 @@ class Checked {
                                 committed.decision_us,
                                 committed.ranking,
                                 static_cast<int64_t>(claims.task.size())};
-    // the table has no column for room that was held: it counts as full
-    constexpr size_t kFull = 2, kHeld = 7;
-    std::vector<int64_t> columns(by_reason.begin(), by_reason.end());
-    columns[kFull] += columns[kHeld];
-    columns.erase(columns.begin() + kHeld);
-    commit.insert(commit.end(), columns.begin(), columns.end());
+    commit.insert(commit.end(), by_reason.begin(), by_reason.end());
     expected_["commits"].push_back(commit);
     if (of_round && !conflicted.empty()) wasted_us_ += decision_us;
     expect_attempts(committed.start_us, committed.decision_us, of_round ? about : claims.task,

@@ -9,7 +9,7 @@
 // Of an agent.
 inline const std::vector<agora::TableLayout> kAgentTables{
     {"tasks", {8, 8, 4, 4, 8, 8, 8, 4, 1, 1, 1, 8, 8}},
-    {"commits", {4, 8, 8, 8, 8, 1, 4, 4, 4, 4, 4, 4, 4, 4}},
+    {"commits", {4, 8, 8, 8, 8, 1, 4, 4, 4, 4, 4, 4, 4, 4, 4}},
     {"job_attempts", {4, 8, 8, 8, 8, 8, 8, 8}},
     {"rejections", {8, 4, 8, 4, 1, 4, 8, 8, 8}},
     {"syncs", {4, 4, 8, 8, 4}},

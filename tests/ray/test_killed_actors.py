@@ -17,6 +17,7 @@ import ray
 
 from experiments.commands import replay
 from parsync.metrics.summary import summarise
+from parsync.metrics.tables import CONFLICT_COLUMNS
 from parsync.runtime.live import run as live_run
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.plan import CELL, LiveOptions
@@ -102,7 +103,7 @@ def test_figures_of_a_run_with_killed_hosts_are_complete(
     assert count["submitted"] == count["committed"] == count["accepted"] == ARRIVALS
     assert figures.totals.censored == 0 and figures.overall.at_least == {}
     assert count["claims"] == told.claims and count["duplicate"] == told.duplicates
-    assert count["stale"] + count["full"] + count["evicted"] == told.conflicts
+    assert sum(count[name] for name in CONFLICT_COLUMNS) == told.conflicts
     assert count["attempts"] == sum(told.attempts.values())
     assert count["ended_finished"] == len(told.ended_us)
     assert merge_parts(tmp_path / "records") == []

@@ -97,7 +97,7 @@ def test_a_damaged_seed_costs_that_seed(killed: Path, report: Report) -> None:
     for content, wrong in (
         ('{"seed": 2, "arms"', "not readable as JSON: Expecting"),
         (
-            '{"format": 11, "seed": 2, "arms": {"flow": []}}',
+            '{"format": 12, "seed": 2, "arms": {"flow": []}}',
             "field arms.flow: expected an object, got a list",
         ),
         ("[]", f"{path}: expected an object"),
@@ -122,7 +122,7 @@ def test_a_damaged_seed_costs_that_seed(killed: Path, report: Report) -> None:
         ("arm.overall.delay_mean_us", "fast", "delay_mean_us: expected a number, got 'fast'"),
         ("workload", {}, "field workload.name is missing"),
         ("stopped", None, "field stopped: expected a text, got null"),
-        ("format", 12, "field format: expected 11, as this version of Agora writes it, got 12"),
+        ("format", 13, "field format: expected 12, as this version of Agora writes it, got 13"),
     ],
 )
 def test_damaged_figures_cost_their_arm(

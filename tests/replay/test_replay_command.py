@@ -458,7 +458,7 @@ def test_a_run_without_a_manifest_is_not_ok(run: Path, replayed: Replay) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", '{"format": 1}', '{"format": 1, "files": {"../x": {}}}', '{"format": 11}']
+    "text", ["", '{"format": 1}', '{"format": 1, "files": {"../x": {}}}', '{"format": 12}']
 )
 def test_a_manifest_that_is_none(run: Path, text: str, replayed: Replay) -> None:
     (run / MANIFEST).write_text(text)
@@ -497,7 +497,7 @@ def test_figures_of_paired_seeds_are_those_of_their_files(tmp_path: Path, replay
         replace_delay(path)
         write_manifest(run)
         status, out, _ = replayed(run)
-        assert status == 2 and any("expected 11.0, got " in line for line in out)
+        assert status == 2 and any("expected 12.0, got " in line for line in out)
         path.write_text(before)
     assert np.isfinite(json.loads(kept)["paired"]["arms"]["one"]["delay_mean_us"]["estimate"])
 

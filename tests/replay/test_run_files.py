@@ -16,6 +16,8 @@ import pytest
 from experiments.commands import replay
 from experiments.commands.run import app
 from experiments.config.run_config import load_config
+from parsync.metrics.kinds.conflicts import OUTCOMES
+from parsync.metrics.tables import CONFLICT_COLUMNS
 from parsync.runtime.arm_directory import read_arm
 from tests.fixtures.commands import exit_status, without_figures
 from tests.fixtures.google2011_files import (
@@ -140,7 +142,7 @@ def codes_of(table: pa.Table, column: str) -> dict[str, str]:
 
 def conflicted(commits: pa.Table) -> np.ndarray:
     """Claims of each transaction that another scheduler's took the place of."""
-    conflicts = [commits[name].to_numpy() for name in ("stale", "full", "evicted")]
+    conflicts = [commits[name].to_numpy() for name in CONFLICT_COLUMNS]
     return np.sum(conflicts, axis=0)
 
 
@@ -192,7 +194,7 @@ class Reader:
         delay = np.sort(placed["commit_us"].to_numpy() - placed["submit_us"].to_numpy())
         commits = self.counted(self.table["commits"], "commit_us")
         sums = {name: int(commits[name].to_numpy().sum()) for name in commits.column_names}
-        conflicts = sums["stale"] + sums["full"] + sums["evicted"]
+        conflicts = sum(sums[name] for name in CONFLICT_COLUMNS)
         window_us = sum(end - begin for begin, end in self.windows)
         in_time = self.counted(tasks, "commit_us")
         n = len(submitted)
@@ -283,9 +285,8 @@ def test_the_summary_comes_out_of_the_parquet_files(run: Path) -> None:
             assert said[name] == pytest.approx(value, rel=within), (arm["name"], name)
         by_reason = reader.conflicts_by_reason()
         assert by_reason and sum(by_reason.values()) == sum(
-            arm["totals"][name]
-            for name in ("stale", "full", "evicted", "gang", "machine_down", "duplicate")
-        )  # fmt: skip
+            arm["totals"][name] for name in OUTCOMES if name != "accepted"
+        )
     assert arms[1]["overall"]["stale"] > 0, "Omega's sequence numbers"
 
 

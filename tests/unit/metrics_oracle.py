@@ -57,8 +57,8 @@ def oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str,
         return None if value == math.inf else value
 
     claims = sum(r["claims"] for r in commits)
-    conflicts = sum(r["stale"] + r["full"] + r["evicted"] for r in commits)
-    failed = sum(1 for r in commits if r["stale"] + r["full"] + r["evicted"])
+    in_conflict = [r["stale"] + r["full"] + r["evicted"] + r["held"] for r in commits]
+    conflicts, failed = sum(in_conflict), sum(1 for claimed in in_conflict if claimed)
     sent = sum(1 for r in commits if r["claims"])
     prefers = sum(r["prefers"] for r in submissions)
     length = sum(w.end_us - w.start_us - SETTLE for i, w in enumerate(WINDOWS) if i in windows)
@@ -87,6 +87,8 @@ def oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str,
         "claims": claims,
         "conflicts": conflicts,
         "conflict_rate": ratio(conflicts, claims),
+        "held": sum(r["held"] for r in commits),
+        "held_rate": ratio(sum(r["held"] for r in commits), claims),
         "conflict_fraction": ratio(failed, sent - failed),
         "gang_rate": ratio(sum(r["gang"] for r in commits), claims),
         "machine_down_rate": ratio(sum(r["machine_down"] for r in commits), claims),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from parsync.metrics.kinds.conflicts import OUTCOMES
 from parsync.metrics.tables import TABLES
 from parsync.workload.workload import Phase
 from schedulers.interface import ChangeKind
@@ -121,9 +122,8 @@ def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: 
                 break
             at_us += int(rng.integers(1, 1000))
     for sequence in range(tasks // 2):
-        outcome = rng.integers(0, 4, 7)
-        outcome[rng.random(7) < 0.5] = 0
-        names = ("accepted", "stale", "full", "machine_down", "evicted", "gang", "duplicate")
+        outcome = rng.integers(0, 4, len(OUTCOMES))
+        outcome[rng.random(len(outcome)) < 0.5] = 0
         commit_us = int(rng.integers(0, 2 * end_us))
         agent = int(rng.integers(0, agents))
         made.add(
@@ -134,9 +134,9 @@ def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: 
             commit_us=[commit_us],
             decision_us=[int(rng.integers(0, 10_000))],
             claims=[int(outcome.sum())],
-            **{name: [int(n)] for name, n in zip(names, outcome, strict=True)},
+            **{name: [int(n)] for name, n in zip(OUTCOMES, outcome, strict=True)},
         )
-        rejected = [r for r, n in zip(range(1, 7), outcome[1:], strict=True) for _ in range(n)]
+        rejected = np.repeat(np.arange(1, len(OUTCOMES)), outcome[1:]).tolist()
         if rejected:
             made.add(
                 "rejections",

@@ -149,7 +149,7 @@ Change = Callable[[dict[str, Any]], str]
         (lambda _: "half a", "not readable as JSON"),
         (lambda _: "[1, 2]", "expected an object, got a list"),
         (lambda _: '{"format": 99}',
-         "field format: expected 11, as this version of Agora writes it, got 99"),
+         "field format: expected 12, as this version of Agora writes it, got 99"),
         (lambda good: json.dumps(without(good, "workload")), "field workload is missing"),
         (lambda good: json.dumps(without(good, "workload.phases")),
          "field workload.phases is missing"),

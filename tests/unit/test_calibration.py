@@ -57,8 +57,8 @@ def test_nothing_is_written_of_a_run_without_sound_live_arms(tmp_path: Path) -> 
     [
         ("{", "calibration.json: not readable as JSON"),
         ('{"format": 119}', "calibration.json: field format: expected "),
-        (json.dumps({"format": 11, "calibration": {**PLAIN, "lag_us": ["1"]}}), "lag_us"),
-        (json.dumps({"format": 11, "calibration": {**PLAIN, "push_us": []}}), "push_us"),
+        (json.dumps({"format": 12, "calibration": {**PLAIN, "lag_us": ["1"]}}), "lag_us"),
+        (json.dumps({"format": 12, "calibration": {**PLAIN, "push_us": []}}), "push_us"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, content: str, line: str) -> None:

@@ -33,7 +33,7 @@ from tests.unit.metrics_oracle import (
 )
 from tests.unit.record_factory import Phase, Recorded, columns_of, random_records
 
-CONFLICT = {Reason.STALE, Reason.FULL, Reason.EVICTED}
+CONFLICT = {Reason.STALE, Reason.FULL, Reason.EVICTED, Reason.HELD}
 
 
 def accumulate(recorded: Recorded, part: slice = slice(None), **options: object) -> RunMetrics:

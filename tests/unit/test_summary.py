@@ -141,8 +141,8 @@ def test_slugs_are_file_names_and_never_alike() -> None:
         (None, "not a run directory"),
         ("{", "not readable as JSON"),
         ("[]", "expected an object"),
-        ('{"format": 2}', "summary.json: field format: expected 11, .* got 2"),
-        ('{"format": 11, "digest": "", "seed": 1}', "field runtime is missing"),
+        ('{"format": 2}', "summary.json: field format: expected 12, .* got 2"),
+        ('{"format": 12, "digest": "", "seed": 1}', "field runtime is missing"),
     ],
 )
 def test_what_is_wrong_with_a_directory_is_said(

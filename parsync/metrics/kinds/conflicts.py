@@ -24,14 +24,15 @@ from parsync.metrics.metric import (
 )
 from parsync.metrics.quantity import Better, Count, Figures, Number, Unit, quantity
 from parsync.metrics.run_frame import Days, RunFrame
-from parsync.metrics.tables import NOT_KNOWN
+from parsync.metrics.tables import CONFLICT_COLUMNS, NOT_KNOWN
+from parsync.schema import names_of
 from parsync.workload.workload import Workload
 from schedulers.objective import native_columns
 from shared_state.observed_cell import NativeObserver
 from shared_state.tasks import Int64
 from shared_state.transaction import CONFLICTS, Reason
 
-OUTCOMES = ("accepted", "stale", "full", "machine_down", "evicted", "gang", "duplicate")
+OUTCOMES = tuple(names_of(Reason).values())
 _PER_TRANSACTION = ("decision_us", "claims", *OUTCOMES)
 
 
@@ -46,9 +47,8 @@ class Outcome:
 
 class ConflictFigures(Figures):
     """Transactions and claims belong to the window in which the answer came. A conflict is a claim
-    rejected as stale, full, evicted or held (the room was held for an offer; counted among the full
-    ones); collateral of a gang and machines that are down are counted apart. A transaction with any
-    conflict has failed."""
+    rejected as stale, full, evicted or held (the room was held for an offer); collateral of a gang
+    and machines that are down are counted apart. A transaction with any conflict has failed."""
 
     transactions: Count
     claims: Count
@@ -60,6 +60,7 @@ class ConflictFigures(Figures):
     gang: Count
     machine_down: Count
     duplicate: Count
+    held: Count
     machine_down_rate: Number | None
     conflict_rate: Number | None = quantity(
         "Conflict rate",
@@ -70,6 +71,15 @@ class ConflictFigures(Figures):
         headline=True,
         column_label="Conflicts",
         per_scheduler=True,
+    )
+    held_rate: Number | None = quantity(
+        "Claims on offered room",
+        Unit.SHARE,
+        Better.LOWER,
+        "Claims rejected because the room was held for an offer, of all claims; they are part of "
+        "the conflicts.",
+        headline=True,
+        column_label="Held",
     )
     conflict_fraction: Number | None = quantity(
         "Failed per successful transaction",
@@ -137,7 +147,7 @@ class ConflictMetric(NativeMetric):
     def _commits(self, rows: Rows) -> None:
         agent, commit_us = rows["agent"], rows["commit_us"]
         place = agent, rows.slot("commit_us")
-        conflicts = rows["stale"] + rows["full"] + rows["evicted"]
+        conflicts = rows.claims_in_conflict
         rows.where(rows["claims"] > 0).add(self.count["transactions"], place)
         rows.where(conflicts > 0).add(self.count["conflicted_transactions"], place)
         for name in _PER_TRANSACTION:
@@ -168,12 +178,13 @@ class ConflictMetric(NativeMetric):
     def figures(self, scope: Scope) -> ConflictFigures:
         count = {name: scope.sum(self.count[name]) for name in self.count}
         claims, failed = count["claims"], count["conflicted_transactions"]
-        conflicts = count["stale"] + count["full"] + count["evicted"]
+        conflicts = sum(count[name] for name in CONFLICT_COLUMNS)
         return ConflictFigures(
             transactions=count["transactions"],
             claims=claims,
             conflicts=conflicts,
             conflict_rate=ratio(conflicts, claims),
+            held_rate=ratio(count["held"], claims),
             conflict_fraction=ratio(failed, count["transactions"] - failed),
             age_mean_us=ratio(count["age_us"], count["aged_claims"]),
             gang_rate=ratio(count["gang"], claims),
@@ -235,7 +246,7 @@ class DailyConflictMetric(NativeMetric):
     description = "How often transactions conflict from day to day."
     figures_model = DailyConflictFigures
     reads: ClassVar[TableColumns] = {
-        "commits": ("agent", "commit_us", "claims", "stale", "full", "evicted"),
+        "commits": ("agent", "commit_us", "claims", *CONFLICT_COLUMNS),
         "job_attempts": ("agent", "job", "start_us", "claims", "conflicts"),
     }
     merges: ClassVar[Merges] = {"_tried": np.add, "_failed": np.add}
@@ -248,8 +259,7 @@ class DailyConflictMetric(NativeMetric):
 
     def add_up(self, rows: Rows) -> None:
         if rows.table == "commits":
-            failed = (rows["stale"] > 0) | (rows["full"] > 0) | (rows["evicted"] > 0)
-            self._add(0, rows, "commit_us", failed)
+            self._add(0, rows, "commit_us", rows.claims_in_conflict > 0)
             return
         if self.run.service_jobs is None or self.run.jobs is None:
             return

@@ -40,7 +40,7 @@ enum Rejections : size_t {
 };
 constexpr std::array<size_t, 9> kRejectionsBytes{8, 4, 8, 4, 1, 4, 8, 8, 8};
 // agent, sequence, start_us, commit_us, decision_us, ranking, claims, and the claims by reason
-constexpr std::array<size_t, 14> kCommitsBytes{4, 8, 8, 8, 8, 1, 4, 4, 4, 4, 4, 4, 4, 4};
+constexpr std::array<size_t, 15> kCommitsBytes{4, 8, 8, 8, 8, 1, 4, 4, 4, 4, 4, 4, 4, 4, 4};
 // agent, job, start_us, decision_us, tasks, claims, placed, conflicts
 constexpr std::array<size_t, 8> kAttemptsBytes{4, 8, 8, 8, 8, 8, 8, 8};
 // agent, partition, at_us, age_us, rows
@@ -120,8 +120,8 @@ OutcomeSums AgentLog::commit(int64_t at_us, const Outcome& outcome, const Commit
   add_claims(at_us, cell_us, outcome, sums);
   const auto& by = sums.claims;
   commits_.add({agent_, outcome.sequence, round.start_us, at_us, round.decision_us, round.ranking,
-                static_cast<int64_t>(outcome.task.size()), by[0], by[1], sums.full(), by[3], by[4],
-                by[5], by[6]});
+                static_cast<int64_t>(outcome.task.size()), by[0], by[1], by[2], by[3], by[4], by[5],
+                by[6], by[7]});
   if (round.decision_us != kNotKnown && sums.conflicts() > 0) wasted_us_ += round.decision_us;
   return sums;
 }

@@ -65,8 +65,8 @@ struct OutcomeSums {
   // from submission to the commit, of those; a task that runs again waited less than that
   int64_t delay_us = 0;
 
-  int64_t full() const { return claims[2] + claims[7]; }  // held, too, as in the table `commits`
-  int64_t conflicts() const { return claims[1] + full() + claims[4]; }  // stale, full, evicted
+  // stale, full, evicted, held
+  int64_t conflicts() const { return claims[1] + claims[2] + claims[4] + claims[7]; }
 };
 
 // The scheduling attempts of a round that is over. claimed, placed and conflicted are among `task`.

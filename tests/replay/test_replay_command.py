@@ -497,7 +497,7 @@ def test_figures_of_paired_seeds_are_those_of_their_files(tmp_path: Path, replay
         replace_delay(path)
         write_manifest(run)
         status, out, _ = replayed(run)
-        assert status == 2 and any("expected 12.0, got " in line for line in out)
+        assert status == 2 and any("expected 11.0, got " in line for line in out)
         path.write_text(before)
     assert np.isfinite(json.loads(kept)["paired"]["arms"]["one"]["delay_mean_us"]["estimate"])
 

@@ -122,6 +122,10 @@ def seen(recorded: Recorded) -> int:
     )
 
 
+def class_of(recorded: Recorded, submission: dict[str, int]) -> str:
+    return "service" if recorded.services[recorded.job_of == submission["job"]].any() else "batch"
+
+
 def job_oracle(
     recorded: Recorded, submissions: list[dict[str, int]], agents: set[int], windows: set[int]
 ) -> dict[str, float | None]:
@@ -134,20 +138,29 @@ def job_oracle(
     for row in sorted(recorded.rows("ends"), key=lambda r: r["end_us"]):
         ends[row["task"]].append(row)
     jsd, jct, stet = [], [], []
+    of_class: dict[str, list[int]] = {"batch": [], "service": []}  # JSD by the class of the job
     for row in submissions:
         tasks = members[row["job"]]
         if not all(placements[t] for t in tasks):
             continue
         jsd.append(max(placements[t][0]["commit_us"] for t in tasks) - row["submit_us"])
+        of_class[class_of(recorded, row)].append(jsd[-1])
         if all(ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED for t in tasks):
             jct.append(max(ends[t][-1]["end_us"] for t in tasks) - row["submit_us"])
             stet.append(sum(ends[t][-1]["end_us"] - placements[t][-1]["commit_us"] for t in tasks))
     seen_us = seen(recorded)
-    late = [
-        max(seen_us - row["submit_us"], 0)
-        for row in submissions
-        if not all(placements[t] for t in members[row["job"]])
-    ]
+    waiting = [r for r in submissions if not all(placements[t] for t in members[r["job"]])]
+    late = [max(seen_us - row["submit_us"], 0) for row in waiting]
+    figures: dict[str, float | None] = {}
+    for name, ours in of_class.items():
+        charged = [
+            max(seen_us - row["submit_us"], 0) for row in waiting if class_of(recorded, row) == name
+        ]
+        count = len(ours) + len(charged)
+        figures[f"jsd_{name}_mean_us"] = sum(ours) / len(ours) if ours else None
+        figures[f"at_least/jsd_{name}_mean_us"] = (
+            (sum(ours) + sum(charged)) / count if charged else None
+        )
     unfinished = [
         max(seen_us - row["submit_us"], 0)
         for row in submissions
@@ -182,7 +195,7 @@ def job_oracle(
             prefers += ran * row["prefers"]
             preferred += ran * row["preferred"]
             lost += ran * (over and ends[task][number]["change"] != ChangeKind.FINISHED)
-    return {
+    return figures | {
         "jobs": len(submissions),
         "jobs_committed": len(jsd),
         "jobs_finished": len(jct),

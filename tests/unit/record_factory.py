@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parsync.metrics.kinds.conflicts import OUTCOMES
 from parsync.metrics.tables import TABLES
@@ -37,6 +38,11 @@ class Recorded:
 
     batches: list[Batch] = field(default_factory=list)
     job_of: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def services(self) -> NDArray[np.bool_]:
+        """Which tasks are of a service: those of every third job."""
+        return self.job_of % 3 == 0
 
     def add(self, table: str, **columns: Any) -> None:
         self.batches.append((table, columns_of(table, **columns)))

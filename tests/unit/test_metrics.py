@@ -41,6 +41,7 @@ def accumulate(recorded: Recorded, part: slice = slice(None), **options: object)
         "partitions": PARTITIONS,
         "settle_us": SETTLE,
         "job_of": recorded.job_of,
+        "services": recorded.services,
         **options,
     }
     metrics = RunMetrics(RunFrame(WINDOWS, AGENTS, **arguments))  # type: ignore[arg-type]

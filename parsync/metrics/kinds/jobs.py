@@ -26,10 +26,13 @@ from parsync.workload.workload import NOT_IN_GANG, TaskGangs
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
 
+_DELAY = "Submission of a job to its last first commit"
+_CLASSES = ("batch", "service")
+
 
 class JobFigures(Figures):
     """Mean times of jobs (ParSync, section 6.4), by the window of the job's submission. All are
-    None where the run's jobs are not known.
+    None where the run's jobs are not known, and those of one class where the run has no services.
 
     The means are over the jobs that got there: jobs_committed of `jobs`, and jobs_finished of
     jobs_ending, which are those that can end.
@@ -52,7 +55,13 @@ class JobFigures(Figures):
         "Job scheduling delay",
         Unit.DURATION,
         Better.LOWER,
-        "Submission of a job to its last first commit (JSD).",
+        f"{_DELAY} (JSD).",
+    )
+    jsd_batch_mean_us: Number | None = quantity(
+        "Job scheduling delay of batch jobs", Unit.DURATION, Better.LOWER, f"{_DELAY}."
+    )
+    jsd_service_mean_us: Number | None = quantity(
+        "Job scheduling delay of service jobs", Unit.DURATION, Better.LOWER, f"{_DELAY}."
     )
     stet_mean_us: Number | None = quantity(
         "Summed execution time of a job",
@@ -74,6 +83,8 @@ class JobFigures(Figures):
     )
 
 
+# the delays, and what the names of their sums begin with
+_DELAYS = {"jsd_mean_us": ""} | {f"jsd_{name}_mean_us": f"{name}_" for name in _CLASSES}
 UNKNOWN = -1
 _PREFERS = 1
 _PREFERRED = 2
@@ -166,6 +177,8 @@ class JobMetric(NativeMetric):
             jobs_committed=sums["committed"],
             jobs_finished=sums["finished"],
             jsd_mean_us=ratio(sums["jsd_us"], sums["committed"]),
+            jsd_batch_mean_us=ratio(sums["batch_jsd_us"], sums["batch_committed"]),
+            jsd_service_mean_us=ratio(sums["service_jsd_us"], sums["service_committed"]),
             jct_mean_us=ratio(sums["jct_us"], sums["finished"]),
             stet_mean_us=ratio(sums["stet_us"], sums["finished"]),
             preferred_time_share=ratio(sums["preferred_us"], sums["prefers_us"]),
@@ -176,10 +189,13 @@ class JobMetric(NativeMetric):
         sums = self._sums(scope)
         if not sums:
             return {}
-        jobs, ending = sums["jobs"], sums["ending"]
+        ending = sums["ending"]
         bounds: dict[str, float | None] = {}
-        if is_incomplete(jobs - sums["committed"], jobs):
-            bounds["jsd_mean_us"] = ratio(sums["jsd_us"] + sums["uncommitted_us"], jobs)
+        for figure, of in _DELAYS.items():
+            every, committed = sums[f"{of}jobs"], sums[f"{of}committed"]
+            if is_incomplete(every - committed, every):
+                charged_us = sums[f"{of}jsd_us"] + sums[f"{of}uncommitted_us"]
+                bounds[figure] = ratio(charged_us, every)
         if is_incomplete(ending - sums["finished"], ending):
             bounds["jct_mean_us"] = ratio(sums["jct_us"] + sums["unfinished_us"], ending)
             # without it, arms that leave the largest jobs unfinished would seem the better
@@ -209,6 +225,8 @@ class JobMetric(NativeMetric):
             committed: Jobs with all tasks committed.
             jsd_us: Their summed delays: from the submission of the job to its last first commit.
             uncommitted_us: Of the other jobs, the time from submission until end_us.
+            batch_jobs, service_jobs and so on: These four of the jobs of one class; 0 where the run
+                has no services.
             ending: Jobs that can end: all their tasks can.
             finished: Jobs with all tasks ended.
             jct_us, stet_us: Their summed JCT and STET (ParSync section 6.4).
@@ -256,11 +274,19 @@ class JobMetric(NativeMetric):
         waited_us = np.maximum(end_us - arrivals.submit_us, 0)
         ending = known & self._ending
         unfinished = ending & ~finished
-        return {
-            "jobs": per_cell(cell_of_job, one),
-            "committed": of_jobs(committed, one),
-            "jsd_us": of_jobs(committed, last_commit - arrivals.submit_us),
-            "uncommitted_us": of_jobs(known & ~committed, waited_us),
+        is_service = self.run.service_jobs
+        classes = dict.fromkeys(_DELAYS.values(), np.zeros(jobs, np.bool_)) | {"": known}
+        if is_service is not None:
+            classes |= {"batch_": known & ~is_service, "service_": known & is_service}
+        delays: dict[str, Int64] = {}
+        for of, mine in classes.items():
+            delays |= {
+                f"{of}jobs": of_jobs(mine, one),
+                f"{of}committed": of_jobs(mine & committed, one),
+                f"{of}jsd_us": of_jobs(mine & committed, last_commit - arrivals.submit_us),
+                f"{of}uncommitted_us": of_jobs(mine & ~committed, waited_us),
+            }
+        return delays | {
             "ending": of_jobs(ending, one),
             "finished": of_jobs(finished, one),
             "jct_us": of_jobs(finished, last_finish - arrivals.submit_us),
@@ -510,7 +536,6 @@ class JobWaitMetric(NativeMetric):
                 yield f"{name}{of_class}", _Waits(every, len(got))
 
 
-_CLASSES = ("batch", "service")
 _COUNTED = ("tried", "failed", "useful_us", "wasted_us")
 _BUSY = "Decision time for {} jobs whose attempt met no conflict, per time; more than 100 % if "
 _BUSY += "several schedulers share them."

@@ -79,6 +79,19 @@ def test_calibrated_costs_take_arms_from_points_of_other_costs(printed: Printed)
     assert [line[1] for line in printed(given)[2:]] == ["0.01 ms", "0.1 ms", "1 ms"]
 
 
+def test_cells_of_several_sizes_are_points_of_their_own(printed: Printed) -> None:
+    """8 cores decide 80,000 tasks a second: more than 25,600 that arrive, fewer than 102,400."""
+    given = [
+        {**row, "workload.machines": machines, "delay_mean_us": delay_us}
+        for machines, delay_us in ((32_000, 5e5), (8_000, 1e5))
+        for row in rows("Distributed", 0, 100.0)
+    ]
+    head, _, smaller, larger = printed(given)
+    assert head[:3] == ["slots", "load", "decision"]
+    assert smaller[:2] == ["32,000", "80 %"] and smaller[4] == "**10 %**"
+    assert larger[0] == "128,000" and larger[4] == "overloaded"
+
+
 def test_the_picture_is_drawn(printed: Printed, tmp_path: Path) -> None:
     given = [*rows("Distributed", 100, 100.0), *rows("Central, one core", 35, 100.0)]
     given += rows("Central", 30, 100.0)

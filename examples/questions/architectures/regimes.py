@@ -4,7 +4,7 @@
     python examples/questions/architectures/regimes.py runs/lengths runs/costs --calibrated
     python examples/questions/architectures/regimes.py runs/long_beside_short --by jsd_mean_us
 
-A point is a load, a length of tasks and a cost of a decision. Of each arm the table has the median
+A point is a cell, a load, a length of tasks and a cost of a decision. Of each arm the table has the median
 over seeds of its delay, in per cent of the mean run time. The best has the least; others are as
 good if their median difference to it, seed by seed, is at most 1 %. The best is alone if the
 intervals of its differences to all arms of other architectures are below -1 %. They hold together
@@ -36,11 +36,13 @@ COLOURS = dict(zip(FAMILIES, ("#E69F00", "#CC79A7", "#009E73", "#0072B2"), stric
 DARK = ("Shared state", "Central")  # colours on which white is read best
 CALIBRATION = 10
 AS_GOOD, UNPLACED = 0.01, 0.001
-CORES, SLOTS = 8, 2_000
+CORES, SLOTS_PER_MACHINE = 8, 4
+MACHINES = 500  # where the sweep does not change them
 COST_US = 100.0  # of a decision, where the sweep does not change it
 MAP_LOADS = (80, 95)
 WIDTH_IN, HEIGHT_IN = 10.5, 4.0
-LENGTH, SHORT_S = "workload.mean_duration_s", 1.0
+LENGTH, SHORT_S = "workload.mean_duration_s", 1.0  # where the sweep does not change it
+SIZE = "workload.machines"
 SHORT_JOBS = "workload.batch.interarrival_s"
 LONG_BESIDE_SHORT = {0.04: 50, 0.025: 80, 0.021052632: 95, 0.02020202: 99}  # loads, in per cent
 
@@ -50,10 +52,11 @@ class Point:
     load: int
     cost_us: float
     length_s: float
+    slots: int = MACHINES * SLOTS_PER_MACHINE
 
     @property
     def is_overloaded(self) -> bool:
-        arrive_per_s = self.load / 100 * SLOTS / self.length_s
+        arrive_per_s = self.load / 100 * self.slots / self.length_s
         return CORES / (self.cost_us / 1e6) <= arrive_per_s
 
     def __str__(self) -> str:
@@ -116,7 +119,9 @@ def read(directory: Path, figure: str) -> Points:
         if SHORT_JOBS in row:
             point = Point(LONG_BESIDE_SHORT[row[SHORT_JOBS]], COST_US, SHORT_S)
         else:
-            point = Point(int(row["workload.load_percent"]), cost_us, row[LENGTH])
+            slots = int(row.get(SIZE, MACHINES)) * SLOTS_PER_MACHINE
+            length_s = row.get(LENGTH, SHORT_S)
+            point = Point(int(row["workload.load_percent"]), cost_us, length_s, slots)
         of_arm = found.setdefault(point, {}).setdefault(row["arm"], [])
         of_arm.append({**row, "share": _share(row[figure], point)})
     return found
@@ -160,13 +165,16 @@ def _is_saturated(row: dict[str, Any]) -> bool:
 
 def table(points: Points) -> Iterable[str]:
     arms = list(dict.fromkeys(arm for of in points.values() for arm in of))
-    heads = "load", "decision", "run time", *arms, "best, less the best of another architecture"
+    sized = len({point.slots for point in points}) > 1
+    heads = ["load", "decision", "run time", *arms, "best, less the best of another architecture"]
+    heads = ["slots"] * sized + heads
     yield f"| {' | '.join(heads)} |"
-    yield "|" + "---|" * (len(arms) + 4)
-    for point in sorted(points):
+    yield "|" + "---|" * len(heads)
+    for point in sorted(points, key=lambda point: (point.slots, point)):
         here = judged(point, points[point])
         cells = [_cell(here, arm, points[point]) for arm in arms]
-        yield f"| {point} | {' | '.join(cells)} | {_margin(here)} |"
+        size = f"{point.slots:,} | " * sized
+        yield f"| {size}{point} | {' | '.join(cells)} | {_margin(here)} |"
 
 
 def _cell(here: Judged, arm: str, arms: dict[str, list[dict[str, Any]]]) -> str:

@@ -4,9 +4,9 @@
     python examples/questions/architectures/regimes.py runs/lengths runs/costs --calibrated
     python examples/questions/architectures/regimes.py runs/long_beside_short --by jsd_mean_us
 
-A point is a cell, a load, a length of tasks and a cost of a decision. Of each arm the table has the median
-over seeds of its delay, in per cent of the mean run time. The best has the least; others are as
-good if their median difference to it, seed by seed, is at most 1 %. The best is alone if the
+A point is a cell, a load, a length of tasks and a cost of a decision. Of each arm the table has the
+median over seeds of its delay, in per cent of the mean run time. The best has the least; others are
+as good if their median difference to it, seed by seed, is at most 1 %. The best is alone if the
 intervals of its differences to all arms of other architectures are below -1 %. They hold together
 with 95 % within a point (Bonferroni). Saturated arms left more than one task in a thousand unplaced
 in some run. A point is overloaded if all cores together decide no more tasks than arrive.

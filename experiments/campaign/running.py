@@ -119,7 +119,7 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
             bucket_us=_bucket_us(workload.end_us),
             groups=groups,
             job_of=job_of,
-            endless=workload.duration_us < 0,
+            run_us=workload.duration_us,
             services=workload.tasks.task_class == TaskClass.SERVICE,
             values=config.workload.values(workload),
             preferences=TaskPreferences(workload.tasks.preference, workload.tasks.submit_us),

@@ -75,7 +75,9 @@ class RunFrame:
         groups: One group of all agents, if none are given.
         job_of: int64[tasks], the job of each task id, NOT_IN_JOB for those running before the run
             began. Without it there are no job figures.
-        endless: bool[tasks], tasks that never end, whose jobs therefore never finish.
+        run_us: int64[tasks], how long each runs on a machine that it does not prefer; negative if
+            it never ends, so that its job never finishes. Without it all end, and there are no
+            slowdowns.
         services: bool[tasks], tasks of service jobs (default: none).
         values: Further figures of first commits.
         preferences: Of each task id. Without it, or without job_of, there are no figures by
@@ -110,7 +112,7 @@ class RunFrame:
     bucket_us: int = BUCKET_US
     groups: Sequence[Group] = ()
     job_of: Int64 | None = None
-    endless: NDArray[np.bool_] | None = None
+    run_us: Int64 | None = None
     services: NDArray[np.bool_] | None = None
     values: Sequence[PlacementValue] = ()
     preferences: TaskPreferences | None = None

@@ -137,37 +137,54 @@ def job_oracle(
         placements[row["task"]].append(row)
     for row in sorted(recorded.rows("ends"), key=lambda r: r["end_us"]):
         ends[row["task"]].append(row)
-    jsd, jct, stet = [], [], []
-    of_class: dict[str, list[int]] = {"batch": [], "service": []}  # JSD by the class of the job
-    for row in submissions:
-        tasks = members[row["job"]]
-        if not all(placements[t] for t in tasks):
-            continue
-        jsd.append(max(placements[t][0]["commit_us"] for t in tasks) - row["submit_us"])
-        of_class[class_of(recorded, row)].append(jsd[-1])
-        if all(ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED for t in tasks):
-            jct.append(max(ends[t][-1]["end_us"] for t in tasks) - row["submit_us"])
-            stet.append(sum(ends[t][-1]["end_us"] - placements[t][-1]["commit_us"] for t in tasks))
     seen_us = seen(recorded)
-    waiting = [r for r in submissions if not all(placements[t] for t in members[r["job"]])]
-    late = [max(seen_us - row["submit_us"], 0) for row in waiting]
+
+    def is_placed(row: dict[str, int]) -> bool:
+        return all(placements[t] for t in members[row["job"]])
+
+    def has_ended(row: dict[str, int]) -> bool:
+        return is_placed(row) and all(
+            ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED for t in members[row["job"]]
+        )
+
     figures: dict[str, float | None] = {}
-    for name, ours in of_class.items():
-        charged = [
-            max(seen_us - row["submit_us"], 0) for row in waiting if class_of(recorded, row) == name
-        ]
-        count = len(ours) + len(charged)
-        figures[f"jsd_{name}_mean_us"] = sum(ours) / len(ours) if ours else None
-        figures[f"at_least/jsd_{name}_mean_us"] = (
-            (sum(ours) + sum(charged)) / count if charged else None
-        )
-    unfinished = [
-        max(seen_us - row["submit_us"], 0)
-        for row in submissions
-        if not all(
-            placements[t] and ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED
-            for t in members[row["job"]]
-        )
+    for name in ("", "_batch", "_service"):
+        jsd: list[int] = []
+        jct: list[int] = []
+        slowdown: list[int] = []
+        late: list[int] = []
+        unfinished: list[int] = []
+        slowed: list[int] = []
+        for row in submissions:
+            tasks = members[row["job"]]
+            if name not in ("", f"_{class_of(recorded, row)}"):
+                continue
+            longest_us = max(recorded.run_us[t] for t in tasks)
+            waited_us = max(seen_us - row["submit_us"], 0)
+            if is_placed(row):
+                jsd.append(max(placements[t][0]["commit_us"] for t in tasks) - row["submit_us"])
+            else:
+                late.append(waited_us)
+            if has_ended(row):
+                jct.append(max(ends[t][-1]["end_us"] for t in tasks) - row["submit_us"])
+                slowdown.append(jct[-1] * 1000 // longest_us)
+            else:
+                unfinished.append(waited_us)
+                slowed.append(max(waited_us * 1000 // longest_us, 1000))
+        for figure, got, charged, unit in (
+            (f"jsd{name}_mean_us", jsd, late, 1),
+            (f"jct{name}_mean_us", jct, unfinished, 1),
+            (f"slowdown{name}_mean", slowdown, slowed, 1000),
+        ):
+            every = got + charged
+            figures[figure] = sum(got) / (unit * len(got)) if got else None
+            figures[f"at_least/{figure}"] = sum(every) / (unit * len(every)) if charged else None
+        if not name:
+            figures |= {"jobs_committed": len(jsd), "jobs_finished": len(jct)}
+    ended = [row for row in submissions if has_ended(row)]
+    stet = [
+        sum(ends[t][-1]["end_us"] - placements[t][-1]["commit_us"] for t in members[row["job"]])
+        for row in ended
     ]
     ended_us = [
         sum(
@@ -197,18 +214,12 @@ def job_oracle(
             lost += ran * (over and ends[task][number]["change"] != ChangeKind.FINISHED)
     return figures | {
         "jobs": len(submissions),
-        "jobs_committed": len(jsd),
-        "jobs_finished": len(jct),
-        "jsd_mean_us": sum(jsd) / len(jsd) if jsd else None,
-        "jct_mean_us": sum(jct) / len(jct) if jct else None,
         "stet_mean_us": sum(stet) / len(stet) if stet else None,
         "preferred_time_share": preferred / prefers if prefers else None,
         "lost_us": lost,
-        "at_least/jsd_mean_us": (sum(jsd) + sum(late)) / len(submissions) if late else None,
-        "at_least/jct_mean_us": (sum(jct) + sum(unfinished)) / len(submissions)
-        if unfinished
+        "at_least/stet_mean_us": sum(ended_us) / len(submissions)
+        if len(ended) < len(submissions)
         else None,
-        "at_least/stet_mean_us": sum(ended_us) / len(submissions) if unfinished else None,
     }
 
 

@@ -42,6 +42,7 @@ def accumulate(recorded: Recorded, part: slice = slice(None), **options: object)
         "settle_us": SETTLE,
         "job_of": recorded.job_of,
         "services": recorded.services,
+        "run_us": recorded.run_us,
         **options,
     }
     metrics = RunMetrics(RunFrame(WINDOWS, AGENTS, **arguments))  # type: ignore[arg-type]
@@ -219,7 +220,7 @@ def test_services_do_not_keep_an_arm_from_finishing_its_jobs() -> None:
             1,
             partitions=1,
             job_of=np.arange(2),
-            endless=np.array([False, True]),
+            run_us=np.array([2_000_000, -1]),
         )
     )
     one_task(metrics, 0, 1_000_000, 1_000_200)

@@ -27,6 +27,11 @@ from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
 
 _DELAY = "Submission of a job to its last first commit"
+_ENDED = "Submission of a job to the end of its last task"
+_SLOWED = (
+    "Job completion time over the time that the longest task of the job runs on a machine that it "
+    "does not prefer; averaged over jobs"
+)
 _CLASSES = ("batch", "service")
 
 
@@ -46,10 +51,22 @@ class JobFigures(Figures):
         "Job completion time",
         Unit.DURATION,
         Better.LOWER,
-        "Submission of a job to the end of its last task; “≥”: jobs that did not end count "
-        "until the run was last observed.",
+        f"{_ENDED}; “≥”: jobs that did not end count until the run was last observed.",
         headline=True,
         column_label="JCT",
+    )
+    jct_batch_mean_us: Number | None = quantity(
+        "Job completion time of batch jobs", Unit.DURATION, Better.LOWER, f"{_ENDED}."
+    )
+    jct_service_mean_us: Number | None = quantity(
+        "Job completion time of service jobs", Unit.DURATION, Better.LOWER, f"{_ENDED}."
+    )
+    slowdown_mean: Number | None = quantity("Job slowdown", Unit.PLAIN, Better.LOWER, f"{_SLOWED}.")
+    slowdown_batch_mean: Number | None = quantity(
+        "Job slowdown of batch jobs", Unit.PLAIN, Better.LOWER, f"{_SLOWED}."
+    )
+    slowdown_service_mean: Number | None = quantity(
+        "Job slowdown of service jobs", Unit.PLAIN, Better.LOWER, f"{_SLOWED}."
     )
     jsd_mean_us: Number | None = quantity(
         "Job scheduling delay",
@@ -83,8 +100,8 @@ class JobFigures(Figures):
     )
 
 
-# the delays, and what the names of their sums begin with
-_DELAYS = {"jsd_mean_us": ""} | {f"jsd_{name}_mean_us": f"{name}_" for name in _CLASSES}
+# What begins the names of a class's figures, after the name of the quantity, and of its sums.
+_OF_CLASS = {"": ""} | {f"_{name}": f"{name}_" for name in _CLASSES}
 UNKNOWN = -1
 _PREFERS = 1
 _PREFERRED = 2
@@ -118,8 +135,14 @@ class JobMetric(NativeMetric):
         self._job_of = _NO_IDS if run.job_of is None else run.job_of
         self._index = JobIndex(_NO_IDS) if run.jobs is None else run.jobs
         self._ending = np.ones(len(self._index), np.bool_)
-        if run.endless is not None and self._is_known:
-            self._ending = ~self._index.having(run.endless, self._job_of)
+        # of the task that runs longest, by the places of the jobs
+        self._longest_us: Int64 | None = None
+        if run.run_us is not None and self._is_known:
+            self._ending = ~self._index.having(run.run_us < 0, self._job_of)
+            self._longest_us = np.ones(len(self._index), np.int64)
+            ours = self._job_of >= 0
+            of_jobs = self._index.places(self._job_of[ours])
+            np.maximum.at(self._longest_us, of_jobs, run.run_us[ours])
         self._arrivals = JobArrivals(self._index)
         # three numbers per task, 18 bytes; jobs are added up when asked for
         tasks = len(self._job_of)
@@ -171,33 +194,45 @@ class JobMetric(NativeMetric):
         sums = self._sums(scope)
         if not sums:
             return JobFigures.unknown()
+        means: dict[str, float | None] = {}
+        for name, of in _OF_CLASS.items():
+            committed, finished = sums[f"{of}committed"], sums[f"{of}finished"]
+            means[f"jsd{name}_mean_us"] = ratio(sums[f"{of}jsd_us"], committed)
+            means[f"jct{name}_mean_us"] = ratio(sums[f"{of}jct_us"], finished)
+            slowed = self._longest_us is not None
+            slowdown = ratio(sums[f"{of}slowdown_permille"], 1000 * finished) if slowed else None
+            means[f"slowdown{name}_mean"] = slowdown
         return JobFigures(
             jobs=sums["jobs"],
             jobs_ending=sums["ending"],
             jobs_committed=sums["committed"],
             jobs_finished=sums["finished"],
-            jsd_mean_us=ratio(sums["jsd_us"], sums["committed"]),
-            jsd_batch_mean_us=ratio(sums["batch_jsd_us"], sums["batch_committed"]),
-            jsd_service_mean_us=ratio(sums["service_jsd_us"], sums["service_committed"]),
-            jct_mean_us=ratio(sums["jct_us"], sums["finished"]),
             stet_mean_us=ratio(sums["stet_us"], sums["finished"]),
             preferred_time_share=ratio(sums["preferred_us"], sums["prefers_us"]),
             lost_us=sums["lost_us"],
+            **means,
         )
 
     def lower_bounds(self, scope: Scope, figures: JobFigures) -> Mapping[str, float | None]:
         sums = self._sums(scope)
         if not sums:
             return {}
-        ending = sums["ending"]
         bounds: dict[str, float | None] = {}
-        for figure, of in _DELAYS.items():
+        for name, of in _OF_CLASS.items():
             every, committed = sums[f"{of}jobs"], sums[f"{of}committed"]
             if is_incomplete(every - committed, every):
-                charged_us = sums[f"{of}jsd_us"] + sums[f"{of}uncommitted_us"]
-                bounds[figure] = ratio(charged_us, every)
+                charged = sums[f"{of}jsd_us"] + sums[f"{of}uncommitted_us"]
+                bounds[f"jsd{name}_mean_us"] = ratio(charged, every)
+            ending, finished = sums[f"{of}ending"], sums[f"{of}finished"]
+            if is_incomplete(ending - finished, ending):
+                charged = sums[f"{of}jct_us"] + sums[f"{of}unfinished_us"]
+                bounds[f"jct{name}_mean_us"] = ratio(charged, ending)
+                if self._longest_us is not None:
+                    charged = sums[f"{of}slowdown_permille"]
+                    charged += sums[f"{of}unfinished_permille"]
+                    bounds[f"slowdown{name}_mean"] = ratio(charged, 1000 * ending)
+        ending = sums["ending"]
         if is_incomplete(ending - sums["finished"], ending):
-            bounds["jct_mean_us"] = ratio(sums["jct_us"] + sums["unfinished_us"], ending)
             # without it, arms that leave the largest jobs unfinished would seem the better
             bounds["stet_mean_us"] = ratio(sums["stet_us"] + sums["unfinished_stet_us"], ending)
         return bounds
@@ -225,13 +260,17 @@ class JobMetric(NativeMetric):
             committed: Jobs with all tasks committed.
             jsd_us: Their summed delays: from the submission of the job to its last first commit.
             uncommitted_us: Of the other jobs, the time from submission until end_us.
-            batch_jobs, service_jobs and so on: These four of the jobs of one class; 0 where the run
-                has no services.
             ending: Jobs that can end: all their tasks can.
             finished: Jobs with all tasks ended.
-            jct_us, stet_us: Their summed JCT and STET (ParSync section 6.4).
+            jct_us: Their summed JCT (ParSync section 6.4).
+            slowdown_permille: Their summed slowdowns, in thousandths, each rounded down.
             unfinished_us: Of jobs that can end and have not, the time from submission to end_us.
-            unfinished_stet_us: Of the same, the execution time of those tasks that have ended.
+            unfinished_permille: What they are slowed down by end_us, at least 1000 each.
+            batch_jobs, service_jobs and so on: These ten of the jobs of one class; 0 where the run
+                has no services.
+            stet_us: Summed STET of the finished jobs (ParSync section 6.4).
+            unfinished_stet_us: Of jobs that can end and have not, the execution time of those tasks
+                that have ended.
             prefers_us, preferred_us: Time that tasks with preferences ran, and on a preferred
                 machine.
             lost_us: Time of allocations that were evicted or whose machine failed.
@@ -275,23 +314,29 @@ class JobMetric(NativeMetric):
         ending = known & self._ending
         unfinished = ending & ~finished
         is_service = self.run.service_jobs
-        classes = dict.fromkeys(_DELAYS.values(), np.zeros(jobs, np.bool_)) | {"": known}
+        jsd_us, jct_us = last_commit - arrivals.submit_us, last_finish - arrivals.submit_us
+        longest_us = one if self._longest_us is None else self._longest_us
+        slowdown = np.where(finished, jct_us, 0) * 1000 // longest_us
+        slowed = np.maximum(np.where(known, waited_us, 0) * 1000 // longest_us, 1000)
+        classes = dict.fromkeys(_OF_CLASS.values(), np.zeros(jobs, np.bool_)) | {"": known}
         if is_service is not None:
             classes |= {"batch_": known & ~is_service, "service_": known & is_service}
-        delays: dict[str, Int64] = {}
+        totals: dict[str, Int64] = {}
         for of, mine in classes.items():
-            delays |= {
+            totals |= {
                 f"{of}jobs": of_jobs(mine, one),
                 f"{of}committed": of_jobs(mine & committed, one),
-                f"{of}jsd_us": of_jobs(mine & committed, last_commit - arrivals.submit_us),
+                f"{of}jsd_us": of_jobs(mine & committed, jsd_us),
                 f"{of}uncommitted_us": of_jobs(mine & ~committed, waited_us),
+                f"{of}ending": of_jobs(mine & ending, one),
+                f"{of}finished": of_jobs(mine & finished, one),
+                f"{of}jct_us": of_jobs(mine & finished, jct_us),
+                f"{of}slowdown_permille": of_jobs(mine & finished, slowdown),
+                f"{of}unfinished_us": of_jobs(mine & unfinished, waited_us),
+                f"{of}unfinished_permille": of_jobs(mine & unfinished, slowed),
             }
-        return delays | {
-            "ending": of_jobs(ending, one),
-            "finished": of_jobs(finished, one),
-            "jct_us": of_jobs(finished, last_finish - arrivals.submit_us),
+        return totals | {
             "stet_us": of_jobs(finished, stet),
-            "unfinished_us": of_jobs(unfinished, waited_us),
             "unfinished_stet_us": of_jobs(unfinished, stet),
             "prefers_us": per_cell(cell_of_task, prefers_us),
             "preferred_us": per_cell(cell_of_task, preferred_us),

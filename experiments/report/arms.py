@@ -16,7 +16,7 @@ from schedulers.prices.registry import PriceOptions
 
 NOTHING = "nothing"
 _NOT_A_CHOICE = ("name",)
-# What an option with this value leaves without effect.
+# Options that have an effect only where another one, if the protocol has it, has this value.
 _ONLY_WITH = {
     "protocol.tau_s": ("protocol.strategy", "adaptive"),
     "protocol.average_permille": ("protocol.strategy", "adaptive"),
@@ -86,7 +86,7 @@ def _without_prices(group: Settings) -> dict[str, str]:
 
 def _has_effect(path: str, *groups: dict[str, str]) -> bool:
     chooser, value = _ONLY_WITH[path]
-    return any(group.get(chooser) == value for group in groups)
+    return any(path in group and group.get(chooser, value) == value for group in groups)
 
 
 def _value(group: dict[str, str], path: str) -> str:

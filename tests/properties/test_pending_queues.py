@@ -29,6 +29,7 @@ from tests.unit.agent_bench import make_table
 
 TASKS, GROUPS, NOT_YET = 48, 2, -1
 NO_ROOM, TOO_LARGE = int(PendingReason.NO_ROOM), int(PendingReason.TOO_LARGE)
+PREFERRED = int(PendingReason.WAITS_FOR_PREFERRED)
 Batch = tuple[list[int], int, bool]  # tasks, rounds in vain, some placed
 NOTHING: Batch = ([], 0, False)
 
@@ -54,6 +55,7 @@ class Options:
     head_of_line_us: int | None
     jobs_max: int | None
     constrained: np.ndarray  # bool[tasks]
+    gives_up: bool  # jobs, after attempts_max; then rounds do not overlap
 
 
 @dataclass
@@ -63,6 +65,7 @@ class Model:
     options: Options
     line: list[tuple[int, int, int, Batch]] = field(default_factory=list)  # group, level, number
     current: Batch = NOTHING
+    tried: dict[int, tuple[int, bool]] = field(default_factory=dict)  # of jobs; some were placed
     losers: list[tuple[list[int], int]] = field(default_factory=list)
     skipped: list[list[Any]] = field(default_factory=list)  # tasks, since_us, view
     without_room: list[int] = field(default_factory=list)
@@ -393,7 +396,12 @@ class Model:
         return []
 
     def on_committed(
-        self, offered: Batch, since_us: int, unplaced: list[int], losers: list[int], large: int
+        self,
+        offered: Batch,
+        since_us: int,
+        unplaced: list[int],
+        losers: list[int],
+        pending: dict[int, int],
     ) -> tuple[list[int], int]:
         """Returns the tasks that are given up, and the key of a pause."""
         self.give_back(losers)
@@ -402,8 +410,9 @@ class Model:
                 self.losers.append((losers, since_us))
             elif losers:
                 self.current = joined((losers, 0, False), self.current)
-            return [], 0
+            return self.given_up(offered[0], losers, pending), 0
         unplaced = losers + unplaced
+        large = [*pending.values()].count(TOO_LARGE)
         if not unplaced:
             return [], 0
         some_placed = offered[2] or len(unplaced) + large < len(offered[0])
@@ -415,6 +424,32 @@ class Model:
         self.pauses += 1
         self.paused[self.pauses] = unplaced, offered[1] + 1, some_placed
         return [], self.pauses
+
+    def given_up(self, offered: list[int], losers: list[int], pending: dict[int, int]) -> list[int]:
+        """The tasks that still wait of jobs that have had their chances. Jobs whose tasks only wait
+        for a preferred machine have made no attempt."""
+        gone: list[int] = []
+        if not self.options.gives_up:
+            return gone
+        waits = [t for t in offered if t in losers or pending.get(t, TOO_LARGE) != TOO_LARGE]
+        for job in {int(self.options.table.job[t]) for t in offered}:
+            mine = [t for t in offered if self.options.table.job[t] == job]
+            mine = [t for t in mine if pending.get(t) != TOO_LARGE]
+            attempts, some_placed = self.tried.pop(job, (0, False))
+            if not set(mine) & set(waits):
+                continue
+            attempts += any(pending.get(t) != PREFERRED for t in mine)
+            some_placed |= bool(set(mine) - set(waits))
+            most = self.options.attempts_max
+            if not some_placed:
+                most = min(most, self.options.attempts_max_unplaced)
+            if attempts >= most:
+                gone += [t for t in mine if t in waits]
+            else:
+                self.tried[job] = attempts, some_placed
+        self.current = ([t for t in self.current[0] if t not in gone], *self.current[1:])
+        self.without_room = [t for t in self.without_room if t not in gone]
+        return [t for t in offered if t in gone]
 
     def holder(self, now_us: int) -> list[int]:
         if self.options.passes:
@@ -478,6 +513,7 @@ def drawn_options(draw: st.DrawFn) -> Options:
         draw(st.none() | st.integers(1, 8)),
         draw(st.none() | st.integers(1, 3)),
         constrained,
+        losers is LoserPolicy.BLOCK and not passes and of_task is None and draw(st.booleans()),
     )
 
 
@@ -510,10 +546,13 @@ class Pair:
         )
         if options.jobs_max is not None:
             self.queue.limit_jobs(table.job, options.jobs_max)
+        if options.gives_up:
+            most, most_unplaced = options.attempts_max, options.attempts_max_unplaced
+            self.queue.give_up_jobs(table.job, most, most_unplaced)
         self.now_us, self.submitted = 0, 0
         self.attempts: dict[int, int] = {}
         self.placed: list[int] = []
-        self.under_way: list[tuple[Round, Batch, list[int], int]] = []
+        self.under_way: list[tuple[Round, Batch, list[int], dict[int, int]]] = []
 
     def some(self, strategy: st.SearchStrategy[Any]) -> Any:
         return self.draw(strategy)
@@ -566,13 +605,11 @@ class Pair:
         limit = self.some(st.none() | st.integers(1, 5))
         offered, batch = self.queue.take(limit), self.model.take(limit)
         assert offered.task.tolist() == batch[0]
-        fate = self.some(st.lists(st.sampled_from("ccnnnh"), min_size=TASKS, max_size=TASKS))
+        fates = "ccnnpph" if self.options.gives_up else "ccnnnh"
+        fate = self.some(st.lists(st.sampled_from(fates), min_size=TASKS, max_size=TASKS))
         claimed = [task for task in batch[0] if fate[task] == "c"]
-        pending = {
-            task: NO_ROOM if fate[task] == "n" else TOO_LARGE
-            for task in reversed(batch[0])
-            if fate[task] != "c"
-        }
+        why = {"n": NO_ROOM, "h": TOO_LARGE, "p": PREFERRED}
+        pending = {t: why[fate[t]] for t in reversed(batch[0]) if fate[t] != "c"}
         round_ = round_of(offered, self.now_us, claimed, pending)
         exits = self.queue.on_planned(round_)
         since_us = self.model.offered_from[1] if self.options.passes else NOT_YET
@@ -581,16 +618,16 @@ class Pair:
         self.model.leave(gone)
         assert (exits.too_large.tolist(), exits.abandoned.tolist(), exits.retry) == (gone, [], 0)
         assert round_.left.task.tolist() == left and round_.since_us == since_us
-        blocked = [task for task, why in pending.items() if why == NO_ROOM]
+        blocked = [task for task, why in pending.items() if why != TOO_LARGE]
         assert round_.blocked == (self.options.losers is LoserPolicy.BLOCK and len(blocked) > 0)
-        self.under_way.append((round_, batch, left, len(gone)))
-        if not claimed or self.some(st.booleans()):
+        self.under_way.append((round_, batch, left, pending))
+        if not claimed or self.options.gives_up or self.some(st.booleans()):
             self.commit(len(self.under_way) - 1)
 
     def commit(self, which: int = 0) -> None:
         if not self.under_way:
             return
-        round_, batch, left, large = self.under_way.pop(which)
+        round_, batch, left, pending = self.under_way.pop(which)
         claimed = self.queue.claimed_tasks(round_)
         tasks = claimed.task.tolist()
         assert round_.plan is not None and tasks == round_.plan.task.tolist()
@@ -601,7 +638,7 @@ class Pair:
             self.attempts[task] = self.attempts.get(task, 0) + 1
         exits = self.queue.on_committed(round_, losers)
         abandoned, retry = self.model.on_committed(
-            batch, round_.since_us, left, losers.task.tolist(), large
+            batch, round_.since_us, left, losers.task.tolist(), pending
         )
         self.model.leave(abandoned)
         assert (exits.abandoned.tolist(), exits.retry) == (abandoned, retry)

@@ -181,6 +181,8 @@ def job_oracle(
             figures[f"at_least/{figure}"] = sum(every) / (unit * len(every)) if charged else None
         if not name:
             figures |= {"jobs_committed": len(jsd), "jobs_finished": len(jct)}
+    lost = {row["task"] for row in recorded.rows("unplaceable") if row["abandoned"] == 1}
+    figures["jobs_abandoned"] = sum(not lost.isdisjoint(members[r["job"]]) for r in submissions)
     ended = [row for row in submissions if has_ended(row)]
     stet = [
         sum(ends[t][-1]["end_us"] - placements[t][-1]["commit_us"] for t in members[row["job"]])

@@ -169,7 +169,9 @@ def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: 
         )
         if rng.random() < 0.1:
             abandoned = int(rng.integers(0, 2))
-            made.add("unplaceable", agent=[agent], at_us=[commit_us], abandoned=[abandoned])
+            task = [sequence * 7 % tasks]
+            of_it = {"agent": [agent], "at_us": [commit_us], "abandoned": [abandoned]}
+            made.add("unplaceable", task=task, **of_it)
     order = rng.permutation(len(made.batches))
     made.batches = [made.batches[i] for i in order]
     busy = np.zeros(agents, np.int64)

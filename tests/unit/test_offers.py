@@ -544,6 +544,68 @@ def test_freed_room_may_start_a_timer_in_place_of_filters() -> None:
     assert sorted(set(ran.start_us.tolist())) == [first, second + 2 * decision_us]
 
 
+# Jobs that are given up.
+
+
+def given_up(ran: Any) -> list[tuple[int, int]]:
+    """When each task was given up: (task, at_us)."""
+    table = ran.tables["unplaceable"]
+    chosen = table["abandoned"] == 1
+    return list(zip(table["task"][chosen].tolist(), table["at_us"][chosen].tolist(), strict=True))
+
+
+def test_a_job_is_given_up_after_its_attempts_and_nothing_stays_held() -> None:
+    """A machine of four slots, two of them taken for long. The allocator offers the others once a
+    second: (task, attempt that gives it up)."""
+    taken = Unit(((1,), (1,)), 0, is_gang=False, run_us=100 * SECOND)
+    late = SECOND // 2
+    cases: list[tuple[Unit, list[int], int]] = [
+        (Unit(((3,),), late, is_gang=False), [2], 3),  # no task of it is placed
+        (Unit(((1,), (3,)), late, is_gang=False, run_us=100 * SECOND), [3], 5),  # one is
+        (Unit(((1,), (1,), (1,)), late), [2, 3, 4], 3),  # a gang
+    ]
+    group = offers_group(1, refuse_s=0.0, attempts_max=5, attempts_max_unplaced=3)
+    for job, tasks, attempts in cases:
+        workload = unit_workload([[4]], [taken, job])
+        ran, _, offers = watched(offers_arm(group, partitions=1), workload, 20 * SECOND)
+        gone = given_up(ran)
+        assert [task for task, _ in gone] == tasks
+        # the first attempt comes with the job, the others with the allocator's interval
+        (last_s,) = {at_us / SECOND for _, at_us in gone}
+        assert attempts - 1 <= last_s < attempts
+        assert not offers.live and not ran.cell.held.any() and not ran.queued
+
+
+def test_a_hoarder_without_new_offers_makes_no_attempt() -> None:
+    """So it keeps what it has, until its offers time out: then attempts follow each other."""
+    taken = Unit(((1,), (1,)), 0, is_gang=False, run_us=100 * SECOND)
+    workload = unit_workload([[4]], [taken, Unit(((1,), (1,), (1,)), SECOND // 2)])
+    group = offers_group(1, gangs="hoard", attempts_max_unplaced=3)
+    ran, _, offers = watched(offers_arm(group, partitions=1), workload, 20 * SECOND)
+    assert "unplaceable" not in ran.tables and len(offers.live) == 1
+    shared = {"partitions": 1, "offer_timeout_s": 2.0}
+    ran, _, offers = watched(offers_arm(group, **shared), workload, 20 * SECOND)
+    assert [task for task, _ in given_up(ran)] == [2, 3, 4]
+    assert not offers.live and not ran.cell.held.any()
+
+
+def test_only_jobs_whose_turn_it_was_have_made_an_attempt() -> None:
+    """Two slots are free: the first job is too large for them, the second uses them up."""
+    one = ((1,),)
+    units = [
+        Unit(((1,), (1,)), 0, is_gang=False, run_us=100 * SECOND),
+        Unit(((3,),), SECOND // 2, is_gang=False),
+        Unit(((1,), (1,)), SECOND // 2, is_gang=False, run_us=5 * SECOND),
+        Unit(one, SECOND // 2, is_gang=False),
+    ]
+    group = offers_group(1, refuse_s=0.0, attempts_max_unplaced=1)
+    ran, cell, _ = watched(
+        offers_arm(group, partitions=1), unit_workload([[4]], units), 20 * SECOND
+    )
+    assert [task for task, _ in given_up(ran)] == [2]
+    assert 5 in cell.ended, "it waited for its turn"
+
+
 # Roles.
 
 
@@ -581,6 +643,8 @@ def test_roles_share_the_cell_by_weight_and_within_their_limits() -> None:
         ({"kind": "quincy"}, {}, "cannot drive a scheduler that ends running tasks"),
         ({"kind": "flow", "node_wait_s": 1.0}, {}, "node_wait_s: not for a kind of scheduler"),
         ({"kind": "flow", "gangs": "hoard"}, {}, "gangs: expected 'wait', got 'hoard'"),
+        ({"kind": "flow", "attempts_max": 9}, {}, "attempts_max_unplaced: not for a kind of"),
+        ({"attempts_max_unplaced": 0}, {}, "Input should be greater than or equal to 1"),
         ({"gangs": "hoards"}, {}, "option 'gangs': Input should be 'wait' or 'hoard'"),
         ({}, {"granularity": "rack"}, "option 'granularity': Input should be 'machine', 'cell'"),
         ({}, {"granularity": "machines"}, "machines_per_offer: missing; granularity = 'machines'"),

@@ -314,6 +314,7 @@ _ALLOCATORS: dict[str, dict[str, Any]] = {
     },
 }
 _REFUSE_S = {CELL: 0.0, MACHINE: 5.0, TIMER: 0.0}
+_GIVEN_UP = {"attempts_max": 1000, "attempts_max_unplaced": 100}  # as in the simulator
 
 # What Omega's public simulator printed: mean waits to the first attempt in s, by t_job
 MESOS_S = {(0.1, BATCH): 0.712, (0.1, SERVICE): 0.872, (1.0, BATCH): 0.762, (1.0, SERVICE): 0.906}
@@ -342,7 +343,7 @@ def service_runs(scale: ReproduceScale) -> tuple[ServiceRun, ...]:
 
 def _offered(name: str) -> Callable[[float], ArmConfig]:
     def arm(t_job_s: float) -> ArmConfig:
-        protocol = {"kind": "offers", "refuse_s": _REFUSE_S[name]}
+        protocol = {"kind": "offers", "refuse_s": _REFUSE_S[name], **_GIVEN_UP}
         return offers_arm(
             *_two_schedulers(t_job_s, protocol=protocol), partitions=1, **_ALLOCATORS[name]
         )

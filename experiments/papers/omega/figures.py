@@ -98,7 +98,12 @@ _PROTOCOL = {
     "commit_mode": "incremental",
 }
 # As the paper's simulator of Mesos: everything to one scheduler at a time, no filters.
-_OFFERS = {"kind": "offers", "refuse_s": 0.0}
+_OFFERS = {
+    "kind": "offers",
+    "refuse_s": 0.0,
+    "attempts_max": 1000,
+    "attempts_max_unplaced": 100,
+}
 _ALLOCATOR = {"granularity": "cell", "interval_s": 1.0, "allocation_s": 0.001}
 _SAMPLE_S, _HEARTBEAT_US = 10.0, 100_000
 
@@ -557,11 +562,19 @@ _FIG6 = CHAPTER.figure(
 
 
 def _draw_fig7(results: Results) -> Figure:
-    """Wait and busyness over t_job of service jobs."""
+    """Wait, busyness and abandoned jobs over t_job of service jobs."""
     points, x_label = _over_t_job(TWO_LEVEL), _t_job_of(TWO_LEVEL)
+    lines = [
+        Line(_NAMES[name], points, overall("jobs_abandoned", name), _LOOKS[name])
+        for name in _CLASSES
+    ]
+    abandoned = Panel(
+        "Abandoned jobs", x_label, "Jobs given up", lines, plots.durations_x, plots.from_zero_y
+    )
     panels = [
         _class_waits("Job wait time", x_label, points, plots.durations_x),
         _busyness("Scheduler busyness", x_label, _group_busyness(points), plots.durations_x),
+        abandoned,
     ]
     return plots.draw(results, panels)
 
@@ -573,6 +586,9 @@ _FIG7 = CHAPTER.figure(
     {
         "batch_busier": ratio(BATCH_BUSY, _SLOW_TWO_LEVEL, at_t_job(MULTI, T_JOBS_S[0]), ALL_BUSY),
         "batch_blocked": ratio(BATCH_WAIT, _SLOW_TWO_LEVEL, at_t_job(TWO_LEVEL, 0.1)),
+        "jobs_abandoned": most(
+            [of(overall("jobs_abandoned"), at_t_job(TWO_LEVEL, one)) for one in T_JOBS_S]
+        ),
         "shared_state_does_not_block": ratio(
             BATCH_WAIT, _SLOW_TWO_LEVEL, at_t_job(SHARED, _SLOW_S)
         ),

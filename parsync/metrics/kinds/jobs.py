@@ -24,6 +24,7 @@ from parsync.metrics.run_frame import JobIndex, RunFrame
 from parsync.metrics.tables import NOT_KNOWN
 from parsync.workload.workload import NOT_IN_GANG, TaskGangs
 from schedulers.interface import ChangeKind
+from schedulers.unplaceable import Unplaceable
 from shared_state.tasks import Int64
 
 _DELAY = "Submission of a job to its last first commit"
@@ -47,6 +48,12 @@ class JobFigures(Figures):
     jobs_ending: Count | None
     jobs_committed: Count | None
     jobs_finished: Count | None
+    jobs_abandoned: Count | None = quantity(
+        "Jobs given up",
+        Unit.COUNT,
+        Better.LOWER,
+        "Jobs with tasks that their scheduler gave up after its last attempt.",
+    )
     jct_mean_us: Number | None = quantity(
         "Job completion time",
         Unit.DURATION,
@@ -120,10 +127,12 @@ class JobMetric(NativeMetric):
         "submissions": ("agent", "job", "submit_us"),
         "tasks": ("task", "agent", "submit_us", "commit_us", "first", "prefers", "preferred"),
         "ends": ("task", "end_us", "change"),
+        "unplaceable": ("task", "abandoned"),
     }
 
     merges: ClassVar[Merges] = {
         "_rows": np.add,
+        "_given_up": np.logical_or,
         "_commit_us": np.maximum,
         "_finish_us": np.maximum,
         "_tag": np.maximum,
@@ -144,11 +153,12 @@ class JobMetric(NativeMetric):
             of_jobs = self._index.places(self._job_of[ours])
             np.maximum.at(self._longest_us, of_jobs, run.run_us[ours])
         self._arrivals = JobArrivals(self._index)
-        # three numbers per task, 18 bytes; jobs are added up when asked for
+        # four numbers per task, 19 bytes; jobs are added up when asked for
         tasks = len(self._job_of)
         self._commit_us = np.full(tasks, UNKNOWN, np.int64)
         self._finish_us = np.full(tasks, UNKNOWN, np.int64)
         self._tag = np.zeros(tasks, np.int16)
+        self._given_up = np.zeros(tasks, np.bool_)
         # task -> (commit, tag) of its later commits
         self._again: dict[int, list[tuple[int, int]]] = {}
         self._cut: dict[int, list[int]] = {}  # task -> ends other than by finishing
@@ -169,6 +179,9 @@ class JobMetric(NativeMetric):
             rows.first_commits.store(self._commit_us, (task,), commit_us)
             rows.first_commits.store(self._tag, (task,), tag)
             rows.where(rows["first"] != 1).call(self._committed_again, task, commit_us, tag)
+        elif rows.table == "unplaceable":
+            abandoned = rows["abandoned"] == Unplaceable.ABANDONED
+            rows.where(abandoned).store(self._given_up, (rows["task"],), 1)
         else:
             finished = rows["change"] == ChangeKind.FINISHED
             rows.where(finished).store(self._finish_us, (rows["task"],), rows["end_us"])
@@ -207,6 +220,7 @@ class JobMetric(NativeMetric):
             jobs_ending=sums["ending"],
             jobs_committed=sums["committed"],
             jobs_finished=sums["finished"],
+            jobs_abandoned=sums["abandoned"],
             stet_mean_us=ratio(sums["stet_us"], sums["finished"]),
             preferred_time_share=ratio(sums["preferred_us"], sums["prefers_us"]),
             lost_us=sums["lost_us"],
@@ -268,6 +282,7 @@ class JobMetric(NativeMetric):
             unfinished_permille: What they are slowed down by end_us, at least 1000 each.
             batch_jobs, service_jobs and so on: These ten of the jobs of one class; 0 where the run
                 has no services.
+            abandoned: Jobs with a task that was given up.
             stet_us: Summed STET of the finished jobs (ParSync section 6.4).
             unfinished_stet_us: Of jobs that can end and have not, the execution time of those tasks
                 that have ended.
@@ -335,7 +350,9 @@ class JobMetric(NativeMetric):
                 f"{of}unfinished_us": of_jobs(mine & unfinished, waited_us),
                 f"{of}unfinished_permille": of_jobs(mine & unfinished, slowed),
             }
+        given_up = per_job(self._given_up[task].astype(np.int64)) > 0
         return totals | {
+            "abandoned": of_jobs(known & given_up, one),
             "stet_us": of_jobs(finished, stet),
             "unfinished_stet_us": of_jobs(unfinished, stet),
             "prefers_us": per_cell(cell_of_task, prefers_us),

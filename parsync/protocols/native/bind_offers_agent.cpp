@@ -71,6 +71,7 @@ class BoundOffersAgent final : public BoundSchedulerAgent {
     made.says_wants = is(settings, "says_wants");
     made.suppresses = is(settings, "suppresses");
     made.hoards = is(settings, "hoards");
+    made.gives_up = is(settings, "gives_up");
     if (clock) made.clock = clock->clock;
     made.task_class = task_class_.span();
     made.gang = gang_.span();

@@ -376,8 +376,14 @@ class BoundAgentQueue : public BoundQueue {
                             account ? &account->account : nullptr, priority_.span(), is_own_limit});
   }
 
+  void give_up_jobs(nanobind::handle job, int64_t most, int64_t most_unplaced) {
+    attempted_job_.emplace(job, "job", length_of(job, "job"));
+    static_cast<AgentQueue&>(*queue).give_up_jobs(attempted_job_->span(), most, most_unplaced);
+  }
+
  private:
   OptionalColumn<int32_t> priority_;
+  std::optional<Column<const int64_t>> attempted_job_;
 };
 
 class BoundSchedulerQueue : public BoundQueue {

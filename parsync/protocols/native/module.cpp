@@ -147,7 +147,9 @@ void bind_pending_queue(nb::module_& module) {
            nb::arg("requeues"), nb::arg("attempts_max"), nb::arg("attempts_max_unplaced"),
            nb::arg("gang").none(), nb::arg("whole_queue"), nb::arg("skipped").none(),
            nb::arg("account").none(), nb::arg("priority").none(), nb::arg("is_own_limit"),
-           nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>());
+           nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>())
+      .def("give_up_jobs", &BoundAgentQueue::give_up_jobs, nb::arg("job"), nb::arg("most"),
+           nb::arg("most_unplaced"));
   nb::class_<BoundSchedulerQueue, Queue>(module, "SchedulerQueue")
       .def(nb::init<bool, nb::handle>(), nb::arg("whole_queue"), nb::arg("gang").none());
 }

@@ -462,6 +462,7 @@ int64_t OffersAgent::time_of(const DecisionRound& round, int64_t elapsed_ns) {
 void OffersAgent::on_decided(int64_t now_us, DecisionRound& round, Effects&) {
   OfferedRoom& room = parts_.room;
   RoundPlan& plan = round.plan;
+  if (settings_.gives_up) round.tasks.looked_at = tried(round);
   parts_.cell.withdraw(plan.ticket);  // the room leaves the view with the offers,
   plan.ticket = -1;                   // and nothing is left to settle
   const std::vector<uint8_t> used = room.on_machines_of(plan.machine.span());
@@ -512,6 +513,28 @@ std::vector<int64_t> OffersAgent::claimed_of(const RoundPlan& plan, std::span<co
   return amount;
 }
 
+// How many of the tasks offered, from the first on, the round tried to place, as in Omega's
+// simulator: all, unless those placed use up the offers in some resource; then those up to the last
+// one placed.
+size_t OffersAgent::tried(const DecisionRound& round) const {
+  const OfferedRoom& room = parts_.room;
+  const RoundPlan& plan = round.plan;
+  const std::vector<int64_t>& offered = round.tasks.offered.task;
+  const size_t width = room.width();
+  std::vector<int64_t> left(width);
+  for (size_t i = 0; i < room.size(); ++i)
+    for (size_t r = 0; r < width && room.in_round()[i]; ++r)
+      left[r] += room.amount()[i * width + r];
+  for (size_t i = 0; i < plan.task.size(); ++i)
+    for (size_t r = 0; r < width; ++r) left[r] -= plan.request.row(i)[r];
+  if (std::ranges::all_of(left, [](int64_t amount) { return amount > 0; })) return offered.size();
+  std::vector<int64_t> placed(plan.task.begin(), plan.task.end());
+  std::ranges::sort(placed);
+  size_t count = offered.size();
+  while (count > 0 && !std::ranges::binary_search(placed, offered[count - 1])) --count;
+  return count;
+}
+
 // The offers that are hoarded for the first gang that found no room: those that hold one of its
 // tasks, until they hold all, or the rest if they do not. used: by offer.
 std::vector<uint8_t> OffersAgent::kept_for_gangs(const RoundPlan& plan,
@@ -553,6 +576,8 @@ void OffersAgent::on_outcome(int64_t now_us, const DecisionRound&, const Transac
 
 // Goes on with the offers that came meanwhile.
 void OffersAgent::on_round_over(int64_t now_us, const DecisionRound& round, Effects& effects) {
+  // others may use what was kept for a gang that is given up
+  if (parts_.room.size() > 0 && !parts_.queue.exits().abandoned.empty()) parts_.view.changed = true;
   if (queued() > 0) {
     begin_waits(now_us);
     say_wants(now_us, effects);

@@ -157,6 +157,7 @@ class OffersAgent final : public SchedulerAgent {
     bool says_wants = false;  // the allocator offers room for tasks
     bool suppresses = true;   // it asks for no offers while no task waits
     bool hoards = false;      // offers are kept until they hold a gang
+    bool gives_up = false;    // its queue gives up jobs
     // Of rounds about one job after the other; none: the scheduler plans its queue as a whole.
     std::optional<DecisionClock> clock = std::nullopt;
     // Of every task.
@@ -194,6 +195,7 @@ class OffersAgent final : public SchedulerAgent {
   void on_rescinded(int64_t now_us, const OffersRescinded& rescinded, Effects& effects);
   void plan_with_delay(int64_t now_us, DecisionRound& round);
   std::vector<int64_t> claimed_of(const RoundPlan& plan, std::span<const size_t> rows);
+  size_t tried(const DecisionRound& round) const;
   std::vector<uint8_t> kept_for_gangs(const RoundPlan& plan, std::span<const uint8_t> used) const;
   void begin_waits(int64_t now_us);
   void end_wait(int64_t now_us, size_t which);

@@ -151,6 +151,46 @@ void JobAdmission::enter(int64_t job, std::span<const int64_t> task) {
   }
 }
 
+void JobAttempts::on_round(const RoundTasks& round, const PlannedTasks& plan,
+                           const QueuedTasksView& losers, std::vector<int64_t>& given_up) {
+  struct OfRound {
+    bool tried = false, placed = false, waits = false;
+  };
+  const std::vector<int64_t>& offered = round.offered.task;
+  const size_t looked_at = std::min(round.looked_at.value_or(offered.size()), offered.size());
+  RowsByTask pending(plan.pending), lost(losers.task);
+  std::vector<uint8_t> waits(offered.size());
+  std::unordered_map<int64_t, OfRound> jobs;
+  for (size_t i = 0; i < offered.size(); ++i) {
+    OfRound& job = jobs[job_[row_of(offered[i], job_.size())]];
+    const auto row = pending.find(offered[i]);
+    if (row && is_too_large(plan, *row)) continue;
+    const auto reason =
+        row ? static_cast<PendingReason>(plan.pending_reason[*row]) : PendingReason::NoRoom;
+    waits[i] = row || lost.find(offered[i]);
+    job.waits = job.waits || waits[i];
+    job.placed = job.placed || !waits[i];
+    job.tried = job.tried || (i < looked_at && reason != PendingReason::WaitsForPreferred);
+  }
+  for (const auto& [job, seen] : jobs) {
+    if (!seen.waits) {
+      count_.erase(job);
+      continue;
+    }
+    Count& count = count_[job];
+    count.attempts += seen.tried;
+    count.some_placed = count.some_placed || seen.placed;
+  }
+  for (size_t i = 0; i < offered.size(); ++i) {
+    const auto found = waits[i] ? count_.find(job_[row_of(offered[i], job_.size())]) : count_.end();
+    if (found == count_.end()) continue;
+    const Count& count = found->second;
+    const int64_t most = count.some_placed ? most_ : std::min(most_, most_unplaced_);
+    if (count.attempts >= most) given_up.push_back(offered[i]);
+  }
+  for (const int64_t task : given_up) count_.erase(job_[row_of(task, job_.size())]);
+}
+
 void PendingQueue::limit_jobs(std::span<const int64_t> job, int64_t jobs_max) {
   admission_.emplace(job, jobs_max);
 }
@@ -445,6 +485,7 @@ void AgentQueue::committed(const RoundTasks& round, const PlannedTasks& plan,
     current_.prepend(losers);
   else if (!losers.empty())
     losers_.emplace_back(QueuedTasks{}, round.since_us).first.assign(losers);
+  if (attempts_) give_up(round, plan, losers);
 }
 
 void AgentQueue::on_requeue_due(int64_t key) {
@@ -532,6 +573,29 @@ void AgentQueue::keep_within_quota(QueuedTasks& tasks) {
   for (size_t i = 0; i < tasks.size(); ++i) (fits[i] ? kept : others).append_row(tasks, i);
   lines_.put_back(others);
   std::swap(tasks, kept);
+}
+
+void AgentQueue::give_up_jobs(std::span<const int64_t> job, int64_t most, int64_t most_unplaced) {
+  if (options_.requeues || options_.skipped || options_.account)
+    throw std::logic_error("give_up_jobs: expected a queue that offers all that waits");
+  attempts_.emplace(job, most, most_unplaced);
+}
+
+// Removes the jobs that have had their chances: what waits of them is in the current batch.
+void AgentQueue::give_up(const RoundTasks& round, const PlannedTasks& plan,
+                         const QueuedTasksView& losers) {
+  attempts_->on_round(round, plan, losers, exits_.abandoned);
+  if (exits_.abandoned.empty()) return;
+  RowsByTask gone(exits_.abandoned);
+  size_t kept = 0;
+  for (size_t i = 0; i < current_.size(); ++i) {
+    if (gone.find(current_.task[i])) continue;
+    current_.task[kept] = current_.task[i];
+    current_.attempts[kept] = current_.attempts[i];
+    current_.first[kept++] = current_.first[i];
+  }
+  current_.truncate(kept);
+  std::erase_if(without_room_, [&](int64_t task) { return gone.find(task).has_value(); });
 }
 
 // The tasks that the round left without a place pause together, unless they have had their chances.

@@ -107,6 +107,8 @@ struct RoundTasks {
   QueuedTasks left;                          // by its plan; of REQUEUE
   int64_t since_us = SkippedUnits::kNotYet;  // its tasks had lacked room before
   bool blocked = false;                      // the view had no room for some of its tasks
+  // Of the tasks offered, the first so many were looked at; unset: all.
+  std::optional<size_t> looked_at = std::nullopt;
 };
 
 // The tasks that leave the queue, and the key by which tasks rejoin it after a pause; 0: none do.
@@ -154,6 +156,33 @@ class JobAdmission {
   std::deque<int64_t> order_;                                        // of those jobs
 };
 
+// The scheduling attempts of an agent's jobs, and which of these have had their chances: those that
+// `most` attempts did not place whole, or most_unplaced if they placed no task. So frameworks of
+// Omega's simulator of Mesos give up jobs.
+class JobAttempts {
+ public:
+  // job: of each task id, borrowed.
+  JobAttempts(std::span<const int64_t> job, int64_t most, int64_t most_unplaced)
+      : job_(job), most_(most), most_unplaced_(most_unplaced) {}
+
+  // A round is over. Counts an attempt of each job with a task that it looked at, unless these only
+  // wait for a preferred machine. Appends the tasks of jobs that are given up: those of the round
+  // that still wait.
+  void on_round(const RoundTasks& round, const PlannedTasks& plan, const QueuedTasksView& losers,
+                std::vector<int64_t>& given_up);
+
+ private:
+  struct Count {
+    int64_t attempts = 0;
+    bool some_placed = false;
+  };
+
+  const std::span<const int64_t> job_;
+  const int64_t most_;
+  const int64_t most_unplaced_;
+  std::unordered_map<int64_t, Count> count_;  // by job, while tasks of it wait
+};
+
 // What an agent asks of its queue, whoever remembers the tasks that wait.
 class PendingQueue {
  public:
@@ -198,6 +227,8 @@ class PendingQueue {
   // The round is over: puts the losers where they belong.
   const QueueExits& on_committed(const RoundTasks& round, const PlannedTasks& plan,
                                  const QueuedTasksView& losers);
+  // What left with the last of these two calls.
+  const QueueExits& exits() const { return exits_; }
   // The pause of QueueExits::retry is over.
   virtual void on_requeue_due(int64_t key) = 0;
   // Tasks of the agent ran before it began.
@@ -301,6 +332,10 @@ class AgentQueue final : public PendingQueue {
 
   explicit AgentQueue(const Options& options);
 
+  // Gives up jobs (BLOCK), as JobAttempts, where one round is over before the next begins. Called
+  // before any task is added.
+  void give_up_jobs(std::span<const int64_t> job, int64_t most, int64_t most_unplaced);
+
   bool has_new(int64_t now_us) override;
   bool has_waiting() const override;
   bool has_next(int64_t now_us, bool view_changed) override;
@@ -328,6 +363,7 @@ class AgentQueue final : public PendingQueue {
   std::optional<int64_t> begin_batch();
   void keep_within_quota(QueuedTasks& tasks);
   void requeue(const RoundTasks& round, const PlannedTasks& plan, const QueuedTasksView& losers);
+  void give_up(const RoundTasks& round, const PlannedTasks& plan, const QueuedTasksView& losers);
 
   const Options options_;
   Lines lines_;
@@ -338,6 +374,7 @@ class AgentQueue final : public PendingQueue {
   std::vector<int64_t> without_room_;  // of the current batch, in the last round
   std::map<int64_t, QueuedTasks> paused_;
   int64_t pauses_ = 0;
+  std::optional<JobAttempts> attempts_;
   QueuedTasks scratch_;
 };
 

@@ -25,8 +25,7 @@ from schedulers.decision_clock import native_clock
 from schedulers.interface import Capability, PartitionQuality, observes_changes
 from shared_state.tasks import NO_GANG
 
-# rounds without a place after which tasks are given up: they never are
-_FOR_EVER = 1 << 40
+_NEVER = 1 << 40  # attempts after which a job is given up
 
 
 class OffersAgent(_native.OffersAgent, NativeSchedulerAgent):
@@ -44,7 +43,10 @@ class OffersAgent(_native.OffersAgent, NativeSchedulerAgent):
         if Capability.KEEPS_PENDING in capabilities:
             queue = SchedulerQueue(True, gangs)
         else:
-            queue = AgentQueue(LoserPolicy.BLOCK, _FOR_EVER, _FOR_EVER, gangs, True)
+            queue = AgentQueue(LoserPolicy.BLOCK, _NEVER, _NEVER, gangs, True)
+            if options.gives_up:
+                most, most_unplaced = options.attempts_max, options.attempts_max_unplaced
+                queue.give_up_jobs(shared.table.job, most or _NEVER, most_unplaced or _NEVER)
         view = AgentView(environment)  # shows what it was offered; it is never synchronised
         log = self.take_parts(environment, view, queue, {**SCHEMAS, **TABLES})
         delay: DelayScheduling | None = None
@@ -87,6 +89,7 @@ def _settings(environment: AgentEnvironment, has_gangs: bool) -> SimpleNamespace
         says_wants=shared.options.granularity == "task",
         suppresses=options.suppress,
         hoards=options.gangs == "hoard",
+        gives_up=options.gives_up,
         task_class=np.ascontiguousarray(table.task_class, np.int8),
         gang=np.ascontiguousarray(table.gang, np.int64),
         request=np.ascontiguousarray(table.request, np.int64),

@@ -67,6 +67,25 @@ class OffersOptions(Strict):
         description="for how many seconds after node_wait_s a job takes only machines in the racks"
         " of its preferred machines",
     )
+    attempts_max: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="after how many attempts that left tasks of it without a place a job is given"
+        " up (Omega's simulator of Mesos: 1000); an attempt is a round on offers in which it was"
+        " its turn; unset: never (not for kinds that keep waiting tasks themselves)",
+    )
+    attempts_max_unplaced: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="the same while no task of the job has been placed (Omega's simulator: 100)",
+    )
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether jobs are given up."""
+        return self.attempts_max is not None or self.attempts_max_unplaced is not None
 
 
 class RoleOptions(Strict):

@@ -36,6 +36,11 @@ def check(members: tuple[Member, ...], partitions: int) -> None:
                     "tasks that wait, because it decides by itself how long they wait for "
                     "preferred machines"
                 )
+        if keeps and options.gives_up:
+            raise AgoraError(
+                f"group '{member.name}': attempts_max, attempts_max_unplaced: not for a kind of "
+                "scheduler that keeps the tasks that wait"
+            )
         if keeps and options.gangs == "hoard":
             raise AgoraError(
                 f"group '{member.name}': gangs: expected 'wait', got 'hoard': its kind of "

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace agora {
@@ -17,8 +18,9 @@ class AscendingIds {
   int64_t operator[](size_t row) const { return ids_[row]; }
   const std::vector<int64_t>& all() const { return ids_; }
 
-  // Requires: an id above all that there are.
+  // Requires: ids that ascend, above all that there are.
   void push_back(int64_t id) { ids_.push_back(id); }
+  void append(std::span<const int64_t> ids) { ids_.insert(ids_.end(), ids.begin(), ids.end()); }
   // The row of an id, or kNone.
   size_t find(int64_t id) const {
     if (found_ + 1 < ids_.size() && ids_[found_ + 1] == id) return ++found_;

@@ -172,6 +172,27 @@ Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
   slab_.reserve(machines);  // address space only: pages come with use
 }
 
+uint64_t Cell::rows_with_room(size_t word) const {
+  const size_t first = word * 64, count = std::min<size_t>(64, machines() - first);
+  uint64_t rows = 0;
+  if (count == 64 && limit_stride_ == 0 && taken_.is_narrow()) {
+    rows = ~rows_above(taken_.narrow() + first, static_cast<int8_t>(limit_[0] - 1));
+  } else {
+    for (size_t i = 0; i < count; ++i) {
+      const size_t row = first + i;
+      bool has_room = false;
+      for (size_t r = 0; r < dimensions_; ++r)
+        has_room |= limit_[row * limit_stride_ + r] > taken_at(row, r);
+      rows |= uint64_t{has_room} << i;
+    }
+  }
+  for (uint64_t rest = down_ > 0 ? rows : 0; rest != 0; rest &= rest - 1) {
+    const int bit = std::countr_zero(rest);
+    if (!rows_[first + static_cast<size_t>(bit)].up()) rows &= ~(uint64_t{1} << bit);
+  }
+  return rows;
+}
+
 void Cell::make_room_for_task(int64_t task) {
   const size_t words = static_cast<size_t>(task + 64) >> 6;
   if (words > placed_.size()) placed_.resize(std::max(words, placed_.size() * 2));

@@ -297,8 +297,15 @@ class HoldTable {
   int64_t held_on(int32_t machine, size_t resource) const;
   int64_t sum_of_first() const;
 
-  int64_t begin(int32_t holder, int32_t machine, const int64_t* amount) {
+  // Makes room for so many more.
+  void reserve(size_t count) {
     if (rows_.size() > 2 * size_ + kSpareRows) drop_ended();
+    if (rows_.size() + count <= rows_.capacity()) return;
+    const size_t capacity = std::max(rows_.size() + count, 2 * rows_.capacity());
+    rows_.reserve(capacity);
+    amount_.reserve(capacity * dimensions_);
+  }
+  int64_t begin(int32_t holder, int32_t machine, const int64_t* amount) {
     ids_.push_back(begun_);
     rows_.push_back({holder, machine, kNone});
     for (size_t r = 0; r < dimensions_; ++r) amount_.push_back(amount[r]);
@@ -312,7 +319,8 @@ class HoldTable {
     out.hold[at] = id;
     out.holder[at] = rows_[row].holder;
     out.machine[at] = rows_[row].machine;
-    std::copy_n(amount_.data() + row * dimensions_, dimensions_, out.amount + at * dimensions_);
+    for (size_t r = 0; r < dimensions_; ++r)
+      out.amount[at * dimensions_ + r] = amount_[row * dimensions_ + r];
     if (row < linked_) unlink(static_cast<uint32_t>(row));
     rows_[row].holder = -1;
     --size_;
@@ -563,6 +571,8 @@ class Cell {
     return taken_at(row, resource) - held_at(row, resource);
   }
   bool is_narrow() const { return taken_.is_narrow(); }
+  // Of the rows from 64 * word on, those that are up and have room in some resource.
+  uint64_t rows_with_room(size_t word) const;
   // Of the first resource, on all machines.
   int64_t used_of_first() const { return taken_.sum(dimensions_) - holds_.sum_of_first(); }
   const std::vector<int64_t>& limit() const { return limit_; }

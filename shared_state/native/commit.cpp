@@ -87,6 +87,7 @@ void Cell::hold(size_t count, const int32_t* holder, const int32_t* machine, con
     }
   }
   begin_change();
+  holds_.reserve(count);
   if (dimensions_ == 1) return hold_sized<1>(count, holder, machine, amount, ids);
   hold_sized<0>(count, holder, machine, amount, ids);
 }

@@ -9,6 +9,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "cell.hpp"
 #include "transaction.hpp"
@@ -119,6 +120,7 @@ ClusterView::ClusterView(std::shared_ptr<const StaticCellState> static_state, bo
       versions_(static_state_->partitions()),
       in_flight_(static_state_->partitions()),
       expiring_(static_state_->partitions()),
+      shifted_(static_state_->partitions()),
       index_(static_state_->index) {}
 
 void ClusterView::reindex(int32_t row) {
@@ -379,6 +381,18 @@ void ClusterView::apply_rows(const Delta& delta) {
   lay_over(partition, +1);
   if (free_.is_narrow()) return;
   for (size_t i = 0; i < delta.count; ++i) reindex(static_cast<int32_t>(first + row[i]));
+}
+
+void ClusterView::shift(std::span<const int32_t> machine, const int64_t* amount, int64_t sign,
+                        int64_t at_us) {
+  for (size_t i = 0; i < machine.size(); ++i) {
+    change(machine[i], amount + i * dimensions_, sign);
+    shifted_[partition_of(machine[i])] = 1;
+  }
+  if (!free_.is_narrow())
+    for (const int32_t row : machine) reindex(row);
+  for (size_t p = 0; p < shifted_.size(); ++p)
+    if (std::exchange(shifted_[p], 0)) finish_apply(p, versions_[p], at_us);
 }
 
 // --- own claims and releases ---

@@ -137,6 +137,10 @@ class ClusterView {
   void withdraw(int64_t ticket);
   void released(std::span<const int32_t> machine, const int64_t* request,
                 std::span<const int64_t> version);
+  // What its owner knows without a sync: amounts [k, R] come (sign +1) to machines that are up, or
+  // go. Their partitions count as synced then, in the version that they have. Requires: there are
+  // such machines.
+  void shift(std::span<const int32_t> machine, const int64_t* amount, int64_t sign, int64_t at_us);
   // Believes nothing any more. Claims in flight stay in flight.
   void reset();
 
@@ -243,6 +247,7 @@ class ClusterView {
   std::vector<Expiring> expiring_;                // [P]
   int64_t laid_over_ = 0;                         // the sum of all amounts in both, as if all took
   std::vector<int32_t> expired_;                  // rows of what expired in this apply
+  std::vector<uint8_t> shifted_;                  // [P]: in this shift
   std::map<int64_t, Ticket> tickets_;
   int64_t next_ticket_ = 1;
   std::vector<std::shared_ptr<RowLog>> logs_;

@@ -51,13 +51,54 @@ void test_a_share_of_nothing_does_not_count() {
   CHECK((order == std::vector<int32_t>{0, 1}));
 }
 
+// Charged one after the other, the tree has the order that it has when all of it is sorted anew.
+void test_charges_in_order() {
+  Draws draw(5);
+  for (uint64_t history = 0; history < tries(40); ++history) {
+    RoleTree tree(2, false), sorted(2, false);
+    std::vector<int32_t> leaves;
+    const std::vector<int64_t> total{50, 1 + static_cast<int64_t>(draw(90))};
+    for (RoleTree* one : {&tree, &sorted}) {
+      leaves.clear();
+      for (int32_t f = 0; f < 9; ++f) {
+        const char* const role = f < 4 ? "a" : f < 7 ? "b/c" : "b";
+        leaves.push_back(one->add_leaf(one->role(role), std::string(1, char('z' - f)), f));
+      }
+      one->set_total(total);
+    }
+    for (int step = 0; step < 100; ++step) {
+      const int32_t leaf = leaves[draw(leaves.size())];
+      if (draw(4) == 0) {
+        const bool eligible = draw(2);
+        tree.set_eligible(leaf, eligible);
+        sorted.set_eligible(leaf, eligible);
+      }
+      const std::vector<int64_t> amount{static_cast<int64_t>(draw(3)),
+                                        static_cast<int64_t>(draw(3))};
+      const auto charges = static_cast<int64_t>(draw(3));
+      tree.charge_in_order(leaf, amount.data(), charges);
+      sorted.charge(leaf, amount.data(), +1, charges);
+      sorted.set_total(total);
+      std::vector<int32_t> orders[2];
+      Stream stream(1);
+      for (size_t i = 0; i < 2; ++i)
+        (i == 0 ? tree : sorted).visit(stream, [&](int32_t framework) {
+          orders[i].push_back(framework);
+          return true;
+        });
+      CHECK(orders[0] == orders[1]);
+      CHECK(orders[0].size() == static_cast<size_t>(tree.eligible()));
+    }
+  }
+}
+
 OfferAllocator::Settings settings_of(Draws& draw, size_t machines) {
   OfferAllocator::Settings settings;
   settings.name = "offers";
   auto [capacity, values] = SharedTable<int64_t>::make(machines, 2);
   for (size_t i = 0; i < 2 * machines; ++i) values[i] = static_cast<int64_t>(draw(20));
   settings.capacity = std::move(capacity);
-  settings.roles.push_back({"a", 2000, {8, 0}, {20, OfferAllocator::kNoLimit}});
+  if (draw(2)) settings.roles.push_back({"a", 2000, {8, 0}, {20, OfferAllocator::kNoLimit}});
   settings.smallest = {static_cast<int64_t>(draw(3)), 0};
   settings.random = draw(2);
   settings.task_sized = draw(2);
@@ -160,6 +201,7 @@ void test_no_run_offers_twice() {
 int main() {
   test_shares_are_compared_exactly();
   test_a_share_of_nothing_does_not_count();
+  test_charges_in_order();
   test_no_run_offers_twice();
   return EXIT_SUCCESS;
 }

@@ -202,31 +202,33 @@ class World {
     std::vector<int32_t> machine;
     std::vector<int64_t> task, accepted, declined, synced_us;
     std::vector<int64_t> asked, of_accepted;
-    for (size_t i = 0; i < room.size(); ++i) {
-      if (!room.in_round()[i] || room.rescinded()[i] || draw(3) != 0 || next_task_ == kTasks)
-        continue;
+    for (size_t i = 0; i < room.round(); ++i) {
+      if (room.rescinded()[i] || draw(3) != 0 || next_task_ == kTasks) continue;
       machine.push_back(room.machine()[i]);
-      synced_us.push_back(room.made_us(room.machine()[i]));
+      synced_us.push_back(room.made_us()[i]);
       task.push_back(static_cast<int64_t>(next_task_));
       const int64_t* const request = request_.row(next_task_++);
       asked.insert(asked.end(), request, request + kWidth);
     }
-    const std::vector<uint8_t> used = room.on_machines_of(machine);
-    const auto keeps = std::make_unique<bool[]>(room.size());
+    const std::vector<size_t> used = room.rows_on(machine, room.round());
+    CHECK(std::ranges::is_sorted(used));
+    const bool keeps_some = draw(2);
+    std::vector<uint8_t> keeps(keeps_some ? room.size() : 0);
     std::vector<int64_t> holds;
-    for (size_t i = 0; i < room.size(); ++i) {
-      CHECK(!used[i] || std::ranges::count(machine, room.machine()[i]) > 0);
-      keeps[i] = !used[i] && draw(4) == 0;
-      if (used[i]) {
+    for (size_t i = 0; i < room.round(); ++i) {
+      const bool is_used = std::ranges::count(used, i) > 0;
+      CHECK(is_used == (std::ranges::count(machine, room.machine()[i]) > 0));
+      if (keeps_some) keeps[i] = !is_used && draw(4) == 0;
+      if (is_used) {
         holds.push_back(room.offer()[i]);
         if (room.rescinded()[i]) continue;
         accepted.push_back(room.offer()[i]);
         of_accepted.insert(of_accepted.end(), kWidth, 0);
-      } else if (room.in_round()[i] && !keeps[i] && !room.rescinded()[i]) {
+      } else if (!(keeps_some && keeps[i]) && !room.rescinded()[i]) {
         declined.push_back(room.offer()[i]);
       }
     }
-    room.end_round(now_us_, {keeps.get(), room.size()});
+    room.end_round(now_us_, keeps);
     if (!machine.empty()) {
       auto transaction = std::make_shared<Transaction>();
       transaction->scheduler = static_cast<int64_t>(number);

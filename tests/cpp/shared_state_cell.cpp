@@ -32,7 +32,8 @@ class Harness {
  public:
   Harness(uint64_t seed, size_t machines, size_t dimensions, size_t partitions)
       : random_(seed), dimensions_(dimensions), limit_(machines * dimensions) {
-    for (int64_t& limit : limit_) limit = draw(8);
+    const bool same = draw(2);
+    for (int64_t& limit : limit_) limit = same ? 3 : draw(8);
     for (size_t p = 0; p <= partitions; ++p)
       offsets_.push_back(static_cast<int64_t>(p * machines / partitions));
     std::vector<int32_t> priority(draw(2) ? 64 : 0);
@@ -284,7 +285,16 @@ class Harness {
               cell_->held_at(machine, r) == held[machine * dimensions_ + r] &&
               cell_->taken_at(machine, r) == taken[machine * dimensions_ + r]);
       of_first += used[machine * dimensions_];
+      bool has_room = false;
+      for (size_t r = 0; r < dimensions_; ++r) {
+        const size_t at = machine * dimensions_ + r;
+        has_room |= cell_->rows()[machine].up() && taken[at] < limit_[at];
+      }
+      CHECK((cell_->rows_with_room(machine / 64) >> (machine % 64) & 1) == has_room);
     }
+    const size_t words = (cell_->machines() + 63) / 64;
+    CHECK(words * 64 == cell_->machines() ||
+          cell_->rows_with_room(words - 1) >> (cell_->machines() % 64) == 0);
     CHECK(cell_->used_of_first() == of_first);
     if (draw(500) == 0)  // the cell is wide from now on
       CHECK(std::equal(taken.begin(), taken.end(), cell_->taken().begin(), cell_->taken().end()));

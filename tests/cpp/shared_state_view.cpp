@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -340,7 +341,7 @@ class NarrowAgainstWide {
   void run(int steps) {
     for (int step = 0; step < steps; ++step) {
       if (step == steps / 2) views_[2]->up();  // from here on it is wide, in the middle of it all
-      switch (stream_.below(9)) {
+      switch (stream_.below(10)) {
         case 0:
         case 1:
           change_cell();
@@ -360,6 +361,9 @@ class NarrowAgainstWide {
           break;
         case 7:
           plan();
+          break;
+        case 8:
+          shift();
           break;
         default:
           oversubscribe();
@@ -509,6 +513,31 @@ class NarrowAgainstWide {
       view.released(machine, request.data(), version);
       return view.index().count();
     });
+  }
+  // Room comes, or goes, without a sync. The next one shows these rows as the cell has them.
+  void shift() {
+    std::vector<int32_t> machine;
+    std::vector<int64_t> amount;
+    std::map<int32_t, int64_t> free;  // afterwards, by row
+    const int64_t sign = stream_.below(2) ? +1 : -1;
+    for (uint64_t k = stream_.below(20); k-- > 0;) {
+      const int32_t row = any_row();
+      if (!views_[0]->is_up(row)) continue;
+      machine.push_back(row);
+      amount.push_back(any_amount());
+      free.try_emplace(row, views_[0]->free(row)[0]).first->second += sign * amount.back();
+    }
+    ++now_us_;
+    each([&](ClusterView& view) {
+      view.shift(machine, amount.data(), sign, now_us_);
+      return view.index().count();
+    });
+    for (const auto& [row, left] : free) {
+      require(views_[0]->free(row)[0] == left, "what a shift leaves free");
+      const size_t p = partition_of(row);
+      require(views_[0]->synced_us()[p] == now_us_, "a shift counts as a sync");
+      changed_[static_cast<size_t>(row)] = ++versions_[p];
+    }
   }
   // Plans, takes a part of the plan back on the way, and leaves no trace.
   void plan() {

@@ -4,7 +4,6 @@
 #include <cassert>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -77,21 +76,28 @@ TasksEnded joined(const std::vector<std::shared_ptr<const TasksEnded>>& events) 
 SharedTable<int64_t> remainder_of(const Holds& ended, const Transaction& transaction,
                                   const CommitResult& result) {
   const size_t width = ended.amount.width();
-  std::map<int32_t, std::vector<int64_t>> claimed;  // by machine
-  for (size_t i = 0; i < transaction.size(); ++i) {
-    if (result.reason[i] != 0) continue;
-    std::vector<int64_t>& of_machine = claimed[transaction.machine[i]];
-    of_machine.resize(width);
-    for (size_t r = 0; r < width; ++r) of_machine[r] += transaction.request.row(i)[r];
-  }
+  std::vector<int32_t> machine;  // each once, ascending
+  for (size_t i = 0; i < transaction.size(); ++i)
+    if (result.reason[i] == 0) machine.push_back(transaction.machine[i]);
+  std::ranges::sort(machine);
+  machine.erase(std::ranges::unique(machine).begin(), machine.end());
+  std::vector<int64_t> claimed(machine.size() * width);  // [machines, R]
+  const auto claimed_on = [&](int32_t one) -> int64_t* {
+    const auto at = std::ranges::lower_bound(machine, one);
+    if (at == machine.end() || *at != one) return nullptr;
+    return claimed.data() + static_cast<size_t>(at - machine.begin()) * width;
+  };
+  for (size_t i = 0; i < transaction.size(); ++i)
+    for (size_t r = 0; r < width && result.reason[i] == 0; ++r)
+      claimed_on(transaction.machine[i])[r] += transaction.request.row(i)[r];
   auto [remainder, left] = SharedTable<int64_t>::make(ended.size(), width);
   for (size_t i = 0; i < ended.size(); ++i) {
     std::copy_n(ended.amount.row(i), width, left + i * width);
-    const auto of_machine = claimed.find(ended.machine[i]);
-    for (size_t r = 0; r < width && of_machine != claimed.end(); ++r) {
-      const int64_t used = std::min(left[i * width + r], of_machine->second[r]);
+    int64_t* const of_machine = claimed_on(ended.machine[i]);
+    for (size_t r = 0; r < width && of_machine != nullptr; ++r) {
+      const int64_t used = std::min(left[i * width + r], of_machine[r]);
       left[i * width + r] -= used;
-      of_machine->second[r] -= used;
+      of_machine[r] -= used;
     }
   }
   return remainder;

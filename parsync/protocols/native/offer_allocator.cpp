@@ -120,7 +120,8 @@ OfferAllocator::OfferAllocator(Settings settings)
       rivals_(width_),
       available_(width_),
       required_(width_),
-      allowed_(width_) {
+      allowed_(width_),
+      granted_(width_) {
   check_length(settings_.smallest.size(), width_, "smallest");
   check_not_negative(settings_.smallest, "smallest");
   if (settings_.machines_per_turn < 1)
@@ -361,6 +362,9 @@ const OfferAllocator::Offers& OfferAllocator::allocate(int64_t now_us,
   offers_.framework.clear();
   offers_.machine.clear();
   offers_.amount.clear();
+  offers_.framework.reserve(machine_.size());
+  offers_.machine.reserve(machine_.size());
+  offers_.amount.reserve(left_.size());
   previous_.clear();
   latest_.assign(machine_.size(), kNone);
   if (any_guarantee_) find_headroom(all_free);
@@ -431,11 +435,54 @@ void OfferAllocator::find_headroom(const int64_t* free) {
 void OfferAllocator::run_stage(Stage stage, int64_t now_us, Stream& sorter) {
   shuffle(stage);
   if (settings_.task_sized) return grant_tasks(stage, now_us, sorter);
-  const std::span<const uint32_t> order = order_;
-  for (size_t from = 0; from < order.size(); from += settings_.machines_per_turn) {
-    const size_t count = std::min(settings_.machines_per_turn, order.size() - from);
-    serve_turn(stage, now_us, order.subspan(from, count), sorter);
+  const std::span<uint32_t> order = order_;
+  const bool any_quota = quotas_.size() > 1;
+  // one framework alone gets every turn
+  const size_t machines = tree_.eligible() == 1 && !any_quota ? std::max<size_t>(order.size(), 1)
+                                                              : settings_.machines_per_turn;
+  for (size_t from = 0; from < order.size(); from += machines) {
+    const std::span<uint32_t> turn = order.subspan(from, std::min(machines, order.size() - from));
+    if (any_quota)
+      serve_turn(stage, now_us, turn, sorter);
+    else
+      offer_turn(now_us, turn, sorter);
   }
+}
+
+// serve_turn() where there are no quotas: what has room goes to one framework, all of it. Leaves in
+// `turn` what nobody may have.
+void OfferAllocator::offer_turn(int64_t now_us, std::span<uint32_t> turn, Stream& sorter) {
+  bool is_settled = true;
+  tree_.visit(sorter, [&](int32_t number) {
+    Framework& framework = frameworks_[static_cast<size_t>(number)];
+    std::ranges::fill(granted_, 0);
+    size_t hidden = 0;
+    for (const uint32_t row : turn) {
+      const int64_t* const amount = left(row);
+      if (framework.filters.hides(machine_[row], amount, now_us)) {
+        turn[hidden++] = row;
+        continue;
+      }
+      offers_.framework.push_back(framework.number);
+      offers_.machine.push_back(machine_[row]);
+      for (size_t r = 0; r < width_; ++r) {
+        offers_.amount.push_back(amount[r]);
+        granted_[r] += amount[r];
+      }
+    }
+    const auto offers = static_cast<int64_t>(turn.size() - hidden);
+    turn = turn.first(hidden);
+    if (offers == 0) return true;
+    for (size_t r = 0; r < width_; ++r) framework.offered[r] += granted_[r];
+    if (hidden == 0 && is_settled) {  // mostly: one framework gets all
+      tree_.charge_in_order(framework.leaf, granted_.data(), offers);
+      return false;
+    }
+    tree_.charge(framework.leaf, granted_.data(), +1, offers);
+    is_settled = false;
+    return hidden > 0;
+  });
+  if (!is_settled) tree_.settle();
 }
 
 // The machines of a turn go to the first framework in order; what it may not have goes to the next.

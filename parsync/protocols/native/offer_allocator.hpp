@@ -217,6 +217,7 @@ class OfferAllocator {
   // In these, a machine is named by its row in machine_.
   void run_stage(Stage stage, int64_t now_us, Stream& sorter);
   void serve_turn(Stage stage, int64_t now_us, std::span<const uint32_t> turn, Stream& sorter);
+  void offer_turn(int64_t now_us, std::span<uint32_t> turn, Stream& sorter);
   void grant_tasks(Stage stage, int64_t now_us, Stream& sorter);
   const int64_t* allowed_of(Stage stage, const Framework& framework, uint32_t row);
   bool may_have_task(Stage stage, int64_t now_us, Framework& framework,
@@ -245,6 +246,7 @@ class OfferAllocator {
   std::vector<int64_t> available_;  // by resource, of all machines
   std::vector<int64_t> required_;   // by resource, for guarantees that are not met
   std::vector<int64_t> allowed_;    // by resource
+  std::vector<int64_t> granted_;    // by resource, to one framework in a turn
   Offers offers_;
   std::vector<uint32_t> latest_;    // by row in machine_, its latest offer
   std::vector<uint32_t> previous_;  // by offer, that of the same machine

@@ -1,11 +1,12 @@
 #include "offers_agent.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "parsync/core/native/participant.hpp"
 #include "round_planner.hpp"
@@ -14,11 +15,7 @@
 namespace agora::offers {
 
 OfferedRoom::OfferedRoom(ClusterView& view)
-    : view_(view),
-      width_(view.static_state().dimensions()),
-      made_us_(view.static_state().machines()),
-      of_machine_(machines() * width_),
-      marked_((machines() + 63) / 64) {}
+    : view_(view), width_(view.static_state().dimensions()), marked_((machines() + 63) / 64) {}
 
 size_t OfferedRoom::row_of(int32_t machine) const {
   if (machine < 0 || static_cast<size_t>(machine) >= machines())
@@ -34,9 +31,19 @@ size_t OfferedRoom::partitions() const {
 }
 
 void OfferedRoom::start(int64_t now_us) {
-  if (version_ > 0) return;
-  for (size_t row = 0; row < machines(); ++row) mark(static_cast<int32_t>(row));
-  show_marked(now_us);
+  const StaticCellState& state = view_.static_state();
+  for (size_t partition = 0; partition < state.partitions(); ++partition) {
+    if (view_.synced_us()[partition] != ClusterView::kNeverSynced) return;
+    const auto first = static_cast<size_t>(state.index.offsets[partition]);
+    const size_t rows = static_cast<size_t>(state.index.offsets[partition + 1]) - first;
+    std::vector<uint32_t> row(rows);
+    std::iota(row.begin(), row.end(), 0U);
+    const auto up = std::make_unique<bool[]>(rows);
+    std::fill_n(up.get(), rows, true);
+    view_.apply(Delta{static_cast<int32_t>(partition), 0, 1, now_us, rows, row.data(),
+                      sizeof(uint32_t), state.limit.data() + first * width_, sizeof(int64_t),
+                      up.get(), nullptr});
+  }
 }
 
 void OfferedRoom::add(int64_t now_us, const Offers& event) {
@@ -48,28 +55,21 @@ void OfferedRoom::add(int64_t now_us, const Offers& event) {
   offer_.insert(offer_.end(), event.offer.begin(), event.offer.end());
   machine_.insert(machine_.end(), event.machine.begin(), event.machine.end());
   amount_.insert(amount_.end(), event.amount.data(), event.amount.data() + event.amount.count());
-  in_round_.resize(offer_.size());
+  made_us_.insert(made_us_.end(), count, event.made_us);
   rescinded_.resize(offer_.size());
-  for (size_t i = 0; i < count; ++i) {
-    const size_t row = row_of(event.machine[i]);
-    made_us_[row] = event.made_us;
-    for (size_t r = 0; r < width_; ++r) of_machine_[row * width_ + r] += event.amount.row(i)[r];
-    mark(event.machine[i]);
-  }
-  show_marked(now_us);
+  view_.shift(event.machine.span(), event.amount.data(), +1, now_us);
 }
 
-void OfferedRoom::begin_round() { std::ranges::fill(in_round_, 1); }
-
-std::vector<uint8_t> OfferedRoom::on_machines_of(std::span<const int32_t> machine) const {
-  std::vector<uint64_t> claimed((machines() + 63) / 64);
-  for (const int32_t one : machine) claimed[row_of(one) / 64] |= uint64_t{1} << (one % 64);
-  std::vector<uint8_t> found(size());
-  for (size_t i = 0; i < size(); ++i) {
+std::vector<size_t> OfferedRoom::rows_on(std::span<const int32_t> machine, size_t count) const {
+  for (const int32_t one : machine) row_of(one);
+  for (const int32_t one : machine) marked_[row_of(one) / 64] |= uint64_t{1} << (one % 64);
+  std::vector<size_t> rows;
+  for (size_t i = 0; i < count; ++i) {
     const auto row = static_cast<size_t>(machine_[i]);
-    found[i] = in_round_[i] & (claimed[row / 64] >> (row % 64) & 1);
+    if (marked_[row / 64] >> (row % 64) & 1) rows.push_back(i);
   }
-  return found;
+  for (const int32_t one : machine) marked_[row_of(one) / 64] = 0;
+  return rows;
 }
 
 void OfferedRoom::rescind(int64_t now_us, std::span<const int64_t> offer) {
@@ -78,90 +78,63 @@ void OfferedRoom::rescind(int64_t now_us, std::span<const int64_t> offer) {
   const auto ended = [&](size_t i) {
     return !rescinded_[i] && std::ranges::binary_search(ids, offer_[i]);
   };
-  remove(now_us, [&](size_t i) { return !in_round_[i] && ended(i); });
-  for (size_t i = 0; i < size(); ++i) {
+  remove(now_us, [&](size_t i) { return i >= round_ && ended(i); });
+  for (size_t i = 0; i < round_; ++i) {
     if (!ended(i)) continue;
-    subtract(i);
+    int64_t* const amount = amount_.data() + i * width_;
+    view_.shift({&machine_[i], 1}, amount, -1, now_us);
+    std::fill_n(amount, width_, 0);
     rescinded_[i] = 1;
   }
-  show_marked(now_us);
 }
 
-void OfferedRoom::end_round(int64_t now_us, std::span<const bool> kept) {
+void OfferedRoom::end_round(int64_t now_us, std::span<const uint8_t> kept) {
   if (!kept.empty() && kept.size() != size())
     throw std::invalid_argument("kept: expected a value for each offer");
+  const size_t round = std::exchange(round_, 0);
+  if (kept.empty() && round == size()) {
+    remove_all(now_us);
+    return;
+  }
   remove(now_us,
-         [&](size_t i) { return in_round_[i] && (kept.empty() || !kept[i] || rescinded_[i]); });
-  std::ranges::fill(in_round_, 0);
+         [&](size_t i) { return i < round && (kept.empty() || !kept[i] || rescinded_[i]); });
 }
 
 std::vector<int64_t> OfferedRoom::remove_all(int64_t now_us) {
-  assert(std::ranges::count(in_round_, 1) == 0);  // a round's offers end with the round
-  const std::vector<int64_t> offer = offer_;
-  remove(now_us, [](size_t) { return true; });
-  return offer;
+  assert(round_ == 0);  // a round's offers end with the round
+  view_.shift(machine_, amount_.data(), -1, now_us);
+  machine_.clear();
+  amount_.clear();
+  made_us_.clear();
+  rescinded_.clear();
+  return std::exchange(offer_, {});
 }
 
-// Takes the room of an offer off its machine.
-void OfferedRoom::subtract(size_t at) {
-  const size_t row = row_of(machine_[at]);
-  for (size_t r = 0; r < width_; ++r) of_machine_[row * width_ + r] -= amount_[at * width_ + r];
-  mark(machine_[at]);
-}
-
-// Removes the offers that `goes(i)` says, and shows that.
+// Removes the offers that `goes(i)` says, and their room from the view.
 template <class Goes>
 void OfferedRoom::remove(int64_t now_us, const Goes& goes) {
+  gone_machine_.clear();
+  gone_amount_.clear();
   size_t stay = 0;
   for (size_t i = 0; i < size(); ++i) {
+    const auto amount = amount_.begin() + static_cast<ptrdiff_t>(i * width_);
     if (goes(i)) {
-      if (!rescinded_[i]) subtract(i);
+      gone_machine_.push_back(machine_[i]);
+      gone_amount_.insert(gone_amount_.end(), amount, amount + static_cast<ptrdiff_t>(width_));
       continue;
     }
     offer_[stay] = offer_[i];
     machine_[stay] = machine_[i];
-    std::copy_n(amount_.data() + i * width_, width_, amount_.data() + stay * width_);
-    in_round_[stay] = in_round_[i];
+    std::copy_n(amount, width_, amount_.begin() + static_cast<ptrdiff_t>(stay * width_));
+    made_us_[stay] = made_us_[i];
     rescinded_[stay++] = rescinded_[i];
   }
   offer_.resize(stay);
   machine_.resize(stay);
   amount_.resize(stay * width_);
-  in_round_.resize(stay);
+  made_us_.resize(stay);
   rescinded_.resize(stay);
-  show_marked(now_us);
-}
-
-// Shows in the view what offers hold of the machines that are marked.
-void OfferedRoom::show_marked(int64_t now_us) {
-  const StaticCellState& state = view_.static_state();
-  const size_t stride = state.same_limits() ? 0 : width_;
-  bool any = false;
-  for (size_t partition = 0; partition < state.partitions(); ++partition) {
-    const auto first = static_cast<size_t>(state.index.offsets[partition]);
-    const auto end = static_cast<size_t>(state.index.offsets[partition + 1]);
-    row_.clear();
-    used_.clear();
-    for (size_t word = first / 64; word * 64 < end; ++word) {
-      for (uint64_t bits = marked_[word]; bits != 0; bits &= bits - 1) {
-        const size_t row = word * 64 + static_cast<size_t>(std::countr_zero(bits));
-        if (row < first || row >= end) continue;  // of the partition beside it
-        row_.push_back(static_cast<uint32_t>(row - first));
-        for (size_t r = 0; r < width_; ++r)
-          used_.push_back(state.limit[row * stride + r] - of_machine_[row * width_ + r]);
-      }
-    }
-    if (row_.empty()) continue;
-    // a partition has all changes so far, whether they concern it or not
-    if (!any) ++version_;
-    any = true;
-    const auto up = std::make_unique<bool[]>(row_.size());
-    std::fill_n(up.get(), row_.size(), true);
-    view_.apply(Delta{static_cast<int32_t>(partition), view_.versions()[partition], version_,
-                      now_us, row_.size(), row_.data(), sizeof(uint32_t), used_.data(),
-                      sizeof(int64_t), up.get(), nullptr});
-  }
-  std::ranges::fill(marked_, 0);
+  view_.shift(gone_machine_, gone_amount_.data(), -1, now_us);
 }
 
 LookedAt looked_at(std::span<const int64_t> offered, std::span<const int64_t> placed,
@@ -398,9 +371,12 @@ void OffersAgent::plan(int64_t now_us, DecisionRound& round) {
     plan_with_delay(now_us, round);
   else
     SchedulerAgent::plan(now_us, round);
-  const std::span<const int32_t> machine = round.plan.machine.span();
-  auto [made_us, values] = SharedColumn<int64_t>::make(machine.size());
-  for (size_t i = 0; i < machine.size(); ++i) values[i] = parts_.room.made_us(machine[i]);
+  const OfferedRoom& room = parts_.room;
+  std::unordered_map<int32_t, int64_t> latest_us;  // by machine: when its last offer was made
+  for (const size_t row : room.rows_on(round.plan.machine.span(), room.size()))
+    latest_us[room.machine()[row]] = room.made_us()[row];
+  auto [made_us, values] = SharedColumn<int64_t>::make(round.plan.machine.size());
+  for (const int32_t machine : round.plan.machine) *values++ = latest_us[machine];
   round.plan.synced_us = std::move(made_us);
 }
 
@@ -465,28 +441,40 @@ void OffersAgent::on_decided(int64_t now_us, DecisionRound& round, Effects&) {
   if (settings_.gives_up) round.tasks.looked_at = tried(round);
   parts_.cell.withdraw(plan.ticket);  // the room leaves the view with the offers,
   plan.ticket = -1;                   // and nothing is left to settle
-  const std::vector<uint8_t> used = room.on_machines_of(plan.machine.span());
+  const std::vector<size_t> used = room.rows_on(plan.machine.span(), room.round());
   const std::vector<uint8_t> kept = kept_for_gangs(plan, used);
-  const auto& rescinded = room.rescinded();
-  const std::vector<size_t> declined = rows_where(room.size(), [&](size_t i) {
-    return room.in_round()[i] && !used[i] && !kept[i] && !rescinded[i];
-  });
+  SharedColumn<int64_t> others = declined(used, kept);
   std::vector<size_t> accepted;
   if (settings_.locks)
-    round.holds = taken<int64_t>(room.offer(),
-                                 rows_where(room.size(), [&](size_t i) { return used[i] != 0; }));
+    round.holds = taken<int64_t>(room.offer(), used);
   else
-    accepted = rows_where(room.size(), [&](size_t i) { return used[i] && !rescinded[i]; });
+    std::ranges::copy_if(used, std::back_inserter(accepted),
+                         [&](size_t i) { return !room.rescinded()[i]; });
   if (plan.task.size() > 0) end_wait(now_us, 1);
-  if (!accepted.empty() || !declined.empty()) {
+  if (!accepted.empty() || others.size() > 0) {
     answer_ = answer();
     answer_->accepted = taken<int64_t>(room.offer(), accepted);
     answer_->accepted_amount = table_of(claimed_of(plan, accepted), accepted.size(), room.width());
-    answer_->declined = taken<int64_t>(room.offer(), declined);
+    answer_->declined = std::move(others);
   }
-  const auto keeps = std::make_unique<bool[]>(kept.size());
-  std::ranges::copy(kept, keeps.get());
-  room.end_round(now_us, {keeps.get(), kept.size()});
+  room.end_round(now_us, kept);
+}
+
+// The offers of the round that are neither used nor kept, nor have ended before. used: rows,
+// ascending.
+SharedColumn<int64_t> OffersAgent::declined(std::span<const size_t> used,
+                                            std::span<const uint8_t> kept) const {
+  const OfferedRoom& room = parts_.room;
+  auto [column, ids] = SharedColumn<int64_t>::make(room.round());
+  size_t count = 0;
+  auto next = used.begin();
+  for (size_t i = 0; i < room.round(); ++i) {
+    if (next != used.end() && *next == i)
+      ++next;
+    else if ((kept.empty() || !kept[i]) && !room.rescinded()[i])
+      ids[count++] = room.offer()[i];
+  }
+  return column.slice(0, count);
 }
 
 // What a plan claims of the offers at these rows, [n, R]: of several on one machine the first are
@@ -522,9 +510,7 @@ size_t OffersAgent::tried(const DecisionRound& round) const {
   const std::vector<int64_t>& offered = round.tasks.offered.task;
   const size_t width = room.width();
   std::vector<int64_t> left(width);
-  for (size_t i = 0; i < room.size(); ++i)
-    for (size_t r = 0; r < width && room.in_round()[i]; ++r)
-      left[r] += room.amount()[i * width + r];
+  for (size_t i = 0; i < room.round() * width; ++i) left[i % width] += room.amount()[i];
   for (size_t i = 0; i < plan.task.size(); ++i)
     for (size_t r = 0; r < width; ++r) left[r] -= plan.request.row(i)[r];
   if (std::ranges::all_of(left, [](int64_t amount) { return amount > 0; })) return offered.size();
@@ -536,13 +522,14 @@ size_t OffersAgent::tried(const DecisionRound& round) const {
 }
 
 // The offers that are hoarded for the first gang that found no room: those that hold one of its
-// tasks, until they hold all, or the rest if they do not. used: by offer.
+// tasks, until they hold all, or the rest if they do not. By offer; empty if none can be. used:
+// rows, ascending.
 std::vector<uint8_t> OffersAgent::kept_for_gangs(const RoundPlan& plan,
-                                                 std::span<const uint8_t> used) const {
+                                                 std::span<const size_t> used) const {
+  if (!settings_.hoards || settings_.gang.empty()) return {};
   const OfferedRoom& room = parts_.room;
   const size_t width = room.width();
   std::vector<uint8_t> kept(room.size());
-  if (!settings_.hoards || settings_.gang.empty()) return kept;
   int64_t gang = kNoGang, members = 0;
   std::vector<int64_t> request(width);
   for (size_t i = 0; i < plan.pending.size(); ++i) {
@@ -554,8 +541,8 @@ std::vector<uint8_t> OffersAgent::kept_for_gangs(const RoundPlan& plan,
     for (size_t r = 0; r < width; ++r)
       request[r] = std::max(request[r], settings_.request.row(task)[r]);
   }
-  for (size_t i = 0; i < room.size() && members > 0; ++i) {
-    if (!room.in_round()[i] || used[i] || room.rescinded()[i]) continue;
+  for (size_t i = 0; i < room.round() && members > 0; ++i) {
+    if (std::ranges::binary_search(used, i) || room.rescinded()[i]) continue;
     int64_t holds = members;
     for (size_t r = 0; r < width; ++r)
       if (request[r] > 0) holds = std::min(holds, room.amount()[i * width + r] / request[r]);

@@ -22,7 +22,8 @@ namespace agora::offers {
 // The offers of one agent that are without an answer, n of them, and a view that shows their room:
 // other machines look full.
 //
-// A round that begins is about all offers on hand. What comes meanwhile is for the next one.
+// A round that begins is about all offers on hand: they are the first round() ones until it ends.
+// What comes meanwhile is for the next one.
 class OfferedRoom {
  public:
   // view: borrowed. Nobody else may bring it up to date.
@@ -30,16 +31,15 @@ class OfferedRoom {
 
   size_t size() const { return offer_.size(); }
   size_t width() const { return width_; }
-  size_t machines() const { return made_us_.size(); }
+  size_t machines() const { return view_.static_state().machines(); }
+  size_t round() const { return round_; }
   // By offer.
   const std::vector<int64_t>& offer() const { return offer_; }
   const std::vector<int32_t>& machine() const { return machine_; }
-  const std::vector<int64_t>& amount() const { return amount_; }  // [n, R]
-  // Which the round under way is about, and which of those have ended meanwhile.
-  const std::vector<uint8_t>& in_round() const { return in_round_; }
+  const std::vector<int64_t>& amount() const { return amount_; }  // [n, R]; 0 if it is rescinded
+  const std::vector<int64_t>& made_us() const { return made_us_; }
+  // Which of the round under way have ended meanwhile.
   const std::vector<uint8_t>& rescinded() const { return rescinded_; }
-  // When the machine's last offer was made. Throws std::invalid_argument if there is no machine.
-  int64_t made_us(int32_t machine) const { return made_us_[row_of(machine)]; }
   // How many partitions they are in.
   size_t partitions() const;
 
@@ -47,42 +47,35 @@ class OfferedRoom {
   void start(int64_t now_us);
   // Throws std::invalid_argument if columns do not fit together, or there is no such machine.
   void add(int64_t now_us, const Offers& event);
-  void begin_round();
-  // Which offers of the round are on some of these machines.
-  std::vector<uint8_t> on_machines_of(std::span<const int32_t> machine) const;
+  void begin_round() { round_ = size(); }
+  // Which of the first `count` offers are on some of these machines, ascending. Throws
+  // std::invalid_argument if there is no such machine.
+  std::vector<size_t> rows_on(std::span<const int32_t> machine, size_t count) const;
   // The allocator has ended offers. Those of the round under way stay until end_round(), because
   // its claims rest on them, but show no room: that may be offered again.
   void rescind(int64_t now_us, std::span<const int64_t> offer);
   // The round is decided, and all its offers end but those that are kept and not rescinded.
   // kept: by offer; empty: none.
-  void end_round(int64_t now_us, std::span<const bool> kept);
+  void end_round(int64_t now_us, std::span<const uint8_t> kept);
   // Forgets all offers while no round is under way. Returns their ids.
   std::vector<int64_t> remove_all(int64_t now_us);
 
  private:
   size_t row_of(int32_t machine) const;
-  void subtract(size_t at);
   template <class Goes>
   void remove(int64_t now_us, const Goes& goes);
-  void mark(int32_t machine) {
-    const auto row = static_cast<size_t>(machine);
-    marked_[row / 64] |= uint64_t{1} << (row % 64);
-  }
-  void show_marked(int64_t now_us);
 
   ClusterView& view_;
   size_t width_;
-  std::vector<int64_t> made_us_;     // [M]
-  std::vector<int64_t> of_machine_;  // [M, R]: what offers hold there
-  std::vector<int64_t> offer_, amount_;
+  size_t round_ = 0;  // 0: none is under way
+  std::vector<int64_t> offer_, amount_, made_us_;
   std::vector<int32_t> machine_;
-  std::vector<uint8_t> in_round_, rescinded_;
-  int64_t version_ = 0;  // of the view
+  std::vector<uint8_t> rescinded_;
 
-  // scratch: a bit for each machine whose room has changed, and a partition's rows to be shown
-  std::vector<uint64_t> marked_;
-  std::vector<uint32_t> row_;
-  std::vector<int64_t> used_;
+  // scratch: the room that leaves the view, and a bit for each machine, all 0
+  std::vector<int32_t> gone_machine_;
+  std::vector<int64_t> gone_amount_;
+  mutable std::vector<uint64_t> marked_;
 };
 
 // The tasks that a decision looked at: those offered to the scheduler, up to the last one that it
@@ -196,7 +189,8 @@ class OffersAgent final : public SchedulerAgent {
   void plan_with_delay(int64_t now_us, DecisionRound& round);
   std::vector<int64_t> claimed_of(const RoundPlan& plan, std::span<const size_t> rows);
   size_t tried(const DecisionRound& round) const;
-  std::vector<uint8_t> kept_for_gangs(const RoundPlan& plan, std::span<const uint8_t> used) const;
+  std::vector<uint8_t> kept_for_gangs(const RoundPlan& plan, std::span<const size_t> used) const;
+  SharedColumn<int64_t> declined(std::span<const size_t> used, std::span<const uint8_t> kept) const;
   void begin_waits(int64_t now_us);
   void end_wait(int64_t now_us, size_t which);
   void say_wants(int64_t now_us, Effects& effects);

@@ -1,6 +1,8 @@
 #include "offers_cell_side.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -26,29 +28,57 @@ void check_table(const char* event, const SharedTable<int64_t>& table, size_t ro
 
 // Offers without an answer.
 
-void OutstandingOffers::add(int64_t id, int32_t agent, int32_t machine, const int64_t* amount,
-                            int64_t made_us) {
-  ids_.push_back(id);
-  agent_.push_back(agent);
-  machine_.push_back(machine);
-  amount_.insert(amount_.end(), amount, amount + width_);
-  made_us_.push_back(made_us);
-  ended_.push_back(0);
-  ++size_;
+std::vector<int32_t> OutstandingOffers::Rows::agents() const {
+  std::vector<int32_t> agents;
+  for (const int32_t one : agent)
+    if (agents.empty() || agents.back() != one) agents.push_back(one);
+  std::ranges::sort(agents);
+  agents.erase(std::unique(agents.begin(), agents.end()), agents.end());
+  return agents;
 }
 
-OutstandingOffers::Found OutstandingOffers::end(std::span<const int64_t> ids) {
-  Found found;
-  found.row.reserve(ids.size());
-  found.place.reserve(ids.size());
-  for (size_t place = 0; place < ids.size(); ++place) {
-    const size_t row = ids_.find(ids[place]);
+void OutstandingOffers::add(std::span<const int64_t> id, std::span<const int32_t> agent,
+                            std::span<const int32_t> machine, const int64_t* amount,
+                            std::span<const int64_t> made_us) {
+  drop_ended();
+  const auto append = [](auto& column, const auto& values) {
+    column.insert(column.end(), values.begin(), values.end());
+  };
+  ids_.append(id);
+  append(agent_, agent);
+  append(machine_, machine);
+  append(amount_, std::span(amount, id.size() * width_));
+  append(made_us_, made_us);
+  ended_.resize(ids_.size());
+  size_ += id.size();
+}
+
+OutstandingOffers::Rows OutstandingOffers::end(std::span<const int64_t> ids,
+                                               std::vector<size_t>* place) {
+  Rows ended;
+  std::vector<size_t> rows;
+  rows.reserve(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const size_t row = ids_.find(ids[i]);
     if (row == AscendingIds::kNone || ended_[row]) continue;
-    end(row);
-    found.row.push_back(row);
-    found.place.push_back(place);
+    ended_[row] = 1;
+    rows.push_back(row);
+    if (place) place->push_back(i);
   }
-  return found;
+  size_ -= rows.size();
+  const auto take = [&](auto& to, const auto& column) {
+    to.resize(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) to[i] = column[rows[i]];
+  };
+  take(ended.id, ids_);
+  take(ended.agent, agent_);
+  take(ended.machine, machine_);
+  take(ended.made_us, made_us_);
+  ended.amount.resize(rows.size() * width_);
+  for (size_t r = 0; r < width_; ++r)
+    for (size_t i = 0; i < rows.size(); ++i)
+      ended.amount[i * width_ + r] = amount_[rows[i] * width_ + r];
+  return ended;
 }
 
 void OutstandingOffers::drop_ended() {
@@ -79,7 +109,7 @@ OffersCellSide::OffersCellSide(Settings settings, OfferAllocator& allocator, con
       records_(records),
       epoch_(settings_.refuse_us.size(), kNever),
       offers_(allocator.width()),
-      candidates_(cell.machines()),
+      candidates_((cell.machines() + 63) / 64),
       rivals_use_(allocator.width()),
       counts_(kCounts * epoch_.size()) {
   if (allocator.machines() != cell.machines() || allocator.width() != cell.dimensions() ||
@@ -123,7 +153,7 @@ void OffersCellSide::handle(int64_t now_us, const EventPtr& event, Effects& effe
     case AllocationDue::kType.key():
       return allocate(now_us, effects);
     case IntervalDue::kType.key():
-      std::ranges::fill(candidates_, 1);
+      add_all_candidates();
       effects.set_timer(next_interval_us(now_us), IntervalDue());
       // a run that is pending will take all machines
       if (is_pending_ && settings_.allocation_us > 0) return;
@@ -177,7 +207,7 @@ void OffersCellSide::on_subscribed(int64_t now_us, const Subscribe& event, Effec
   if (event.epoch <= epoch) return;
   epoch = event.epoch;
   const auto agent = static_cast<int32_t>(event.agent);
-  const auto own = offers_.end_if([&](size_t row) { return offers_.agent(row) == agent; });
+  const EndedOffers own = offers_.end_if([&](size_t row) { return offers_.agent(row) == agent; });
   count_end(now_us, own, kRescinded);
   release(own, effects);
   allocator_.deactivate(agent);  // forget filters, too
@@ -190,36 +220,37 @@ void OffersCellSide::on_subscribed(int64_t now_us, const Subscribe& event, Effec
 void OffersCellSide::on_answered(int64_t now_us, const OffersAnswered& event, Effects& effects) {
   if (!is_current(event)) return;
   check_table("OffersAnswered", event.accepted_amount, event.accepted.size(), width());
-  const auto [accepted, place] = offers_.end(event.accepted.span());
-  std::vector<int64_t> used, left = amounts_of(accepted);
+  std::vector<size_t> place;
+  const EndedOffers accepted = offers_.end(event.accepted.span(), &place);
+  std::vector<int64_t> used, left = accepted.amount;
   for (const size_t at : place)
     used.insert(used.end(), event.accepted_amount.row(at), event.accepted_amount.row(at) + width());
   for (size_t i = 0; i < left.size(); ++i) left[i] -= used[i];
   count_end(now_us, accepted, kAccepted, &used);
   refuse(now_us, accepted, left);
-  const std::vector<size_t> declined = offers_.end(event.declined.span()).row;
+  const EndedOffers declined = offers_.end(event.declined.span());
   count_end(now_us, declined, kDeclined);
-  refuse(now_us, declined, amounts_of(declined));
+  refuse(now_us, declined, declined.amount);
   release(declined, effects);
-  if (settings_.freed_triggers && !declined.empty())
-    trigger(now_us, machines_of(declined), effects);
+  if (settings_.freed_triggers && declined.size() > 0) trigger(now_us, declined.machine, effects);
 }
 
 // The cell has ended holds: a transaction named them, or their machine was lost.
 void OffersCellSide::on_holds_ended(int64_t now_us, const HoldsEnded& event, Effects& effects) {
   check_table("HoldsEnded", event.remainder, event.hold.size(), width());
-  const auto [rows, place] = offers_.end(event.hold.span());
+  std::vector<size_t> place;
+  const EndedOffers ended = offers_.end(event.hold.span(), &place);
   if (event.cause == static_cast<int64_t>(HoldEnd::Lost)) {
-    count_end(now_us, rows, kRescinded);
-    return tell(rows, effects);
+    count_end(now_us, ended, kRescinded);
+    return tell(ended, effects);
   }
-  std::vector<int64_t> left, used = amounts_of(rows);
+  std::vector<int64_t> left, used = ended.amount;
   for (const size_t at : place)
     left.insert(left.end(), event.remainder.row(at), event.remainder.row(at) + width());
   for (size_t i = 0; i < used.size(); ++i) used[i] -= left[i];
-  count_end(now_us, rows, kAccepted, &used);
-  refuse(now_us, rows, left);
-  if (settings_.freed_triggers) trigger(now_us, machines_of(rows), effects);
+  count_end(now_us, ended, kAccepted, &used);
+  refuse(now_us, ended, left);
+  if (settings_.freed_triggers) trigger(now_us, ended.machine, effects);
 }
 
 // What comes up is offered. Offers on what goes down end: those that hold room by the cell's
@@ -234,10 +265,10 @@ void OffersCellSide::on_machines_changed(int64_t now_us, const MachinesChanged& 
     lost[static_cast<size_t>(event.machine[i])] = !event.up[i];
   }
   if (!settings_.locks) {
-    const auto rows = offers_.end_if(
+    const EndedOffers ended = offers_.end_if(
         [&](size_t row) { return lost[static_cast<size_t>(offers_.machine(row))] != 0; });
-    count_end(now_us, rows, kRescinded);
-    tell(rows, effects);
+    count_end(now_us, ended, kRescinded);
+    tell(ended, effects);
   }
   if (!up.empty()) trigger(now_us, up, effects);
 }
@@ -271,14 +302,19 @@ void OffersCellSide::charge(const SharedColumn<int64_t>& task, const SharedColum
 
 // Asks for an allocation run over machines.
 void OffersCellSide::trigger(int64_t now_us, std::span<const int32_t> machine, Effects& effects) {
-  for (const int32_t one : machine) candidates_.at(static_cast<size_t>(one)) = 1;
+  for (const int32_t one : machine) {
+    const auto row = static_cast<size_t>(one);
+    candidates_.at(row / 64) |= uint64_t{1} << (row % 64);
+  }
   set_pending(now_us, effects);
 }
 
 void OffersCellSide::trigger_all(int64_t now_us, Effects& effects) {
-  std::ranges::fill(candidates_, 1);
+  add_all_candidates();
   set_pending(now_us, effects);
 }
+
+void OffersCellSide::add_all_candidates() { std::ranges::fill(candidates_, ~uint64_t{0}); }
 
 void OffersCellSide::set_pending(int64_t now_us, Effects& effects) {
   if (is_pending_) return;
@@ -292,10 +328,12 @@ void OffersCellSide::allocate(int64_t now_us, Effects& effects) {
   // what is free is known once the master has answered
   if (asked_.size() > 0) return set_pending(now_us, effects);
   ++runs_;
-  std::vector<int32_t> candidates;
-  for (size_t m = 0; m < machines(); ++m) {
-    if (candidates_[m] && cell_.rows()[m].up()) candidates.push_back(static_cast<int32_t>(m));
-    candidates_[m] = 0;
+  std::vector<int32_t> candidates;  // those that may have something to offer
+  for (size_t word = 0; word < candidates_.size(); ++word) {
+    uint64_t rows = std::exchange(candidates_[word], 0);
+    if (rows != 0) rows &= cell_.rows_with_room(word);
+    for (; rows != 0; rows &= rows - 1)
+      candidates.push_back(static_cast<int32_t>(word * 64) + std::countr_zero(rows));
   }
   std::vector<int64_t> announced;  // [machines, R]: offered without being held
   if (!settings_.locks) {
@@ -349,38 +387,29 @@ void OffersCellSide::allocate(int64_t now_us, Effects& effects) {
 void OffersCellSide::on_held(int64_t now_us, const HoldReply& event, Effects& effects) {
   check_rows("HoldReply", asked_.size(), event.hold);
   const NewOffers asked = std::exchange(asked_, NewOffers{});
-  owner_.clear();
-  amount_.clear();
-  for (size_t i = 0; i < asked.size(); ++i) {
-    if (event.hold[i] >= 0) continue;
-    owner_.push_back(asked.agent[i]);
-    amount_.insert(amount_.end(), asked.amount.row(i), asked.amount.row(i) + width());
-  }
-  allocator_.on_offers_ended(owner_, amount_.data());
-  make(now_us, asked, event.hold.span(), effects);
+  std::vector<size_t> held, gone;
+  for (size_t i = 0; i < asked.size(); ++i) (event.hold[i] >= 0 ? held : gone).push_back(i);
+  if (gone.empty()) return make(now_us, asked, event.hold.span(), effects);
+  const NewOffers lost = asked.at(gone);
+  allocator_.on_offers_ended(lost.agent.span(), lost.amount.data());
+  make(now_us, asked.at(held), rows_of(event.hold, held).span(), effects);
   if (!allocator_.is_task_sized()) return;
   // A task that was granted is no longer wanted. If its room is gone, the agent has to say so anew.
-  std::ranges::sort(owner_);
-  const auto repeated = std::ranges::unique(owner_);
-  owner_.erase(repeated.begin(), repeated.end());
-  for (const int32_t agent : owner_) {
+  for (const int32_t agent : std::set<int32_t>(lost.agent.begin(), lost.agent.end())) {
     OffersRescinded none;
     none.epoch = epoch_[static_cast<size_t>(agent)];
     effects.send(agent, std::move(none));
   }
 }
 
-// Sends offers to their agents, but for those whose id is -1.
+// Sends offers to their agents.
 void OffersCellSide::make(int64_t now_us, const NewOffers& made, std::span<const int64_t> ids,
                           Effects& effects) {
   const bool had_none = offers_.size() == 0;
-  offers_.drop_ended();
+  offers_.add(ids, made.agent.span(), made.machine.span(), made.amount.data(),
+              std::vector<int64_t>(made.size(), made.made_us));
   std::vector<size_t> count_of(epoch_.size());
-  for (size_t i = 0; i < made.size(); ++i) {
-    if (ids[i] < 0) continue;
-    offers_.add(ids[i], made.agent[i], made.machine[i], made.amount.row(i), made.made_us);
-    ++count_of[static_cast<size_t>(made.agent[i])];
-  }
+  for (const int32_t agent : made.agent) ++count_of[static_cast<size_t>(agent)];
   if (settings_.timeout_us && had_none && offers_.size() > 0)
     effects.set_timer(now_us + *settings_.timeout_us, ExpiryDue());
   struct Columns {
@@ -400,11 +429,10 @@ void OffersCellSide::make(int64_t now_us, const NewOffers& made, std::span<const
     count(kMade, static_cast<int32_t>(agent)) += static_cast<int64_t>(count_of[agent]);
   }
   for (size_t i = 0; i < made.size(); ++i) {
-    if (ids[i] < 0) continue;
     Columns& of = own[static_cast<size_t>(made.agent[i])];
     *of.offer++ = ids[i];
     *of.machine++ = made.machine[i];
-    of.amount = std::copy_n(made.amount.row(i), width(), of.amount);
+    for (size_t r = 0; r < width(); ++r) *of.amount++ = made.amount.row(i)[r];
   }
   for (size_t agent = 0; agent < own.size(); ++agent)
     if (count_of[agent] > 0) effects.send(static_cast<int64_t>(agent), std::move(own[agent].event));
@@ -413,65 +441,58 @@ void OffersCellSide::make(int64_t now_us, const NewOffers& made, std::span<const
 // Offers end.
 
 // Counts offers that have ended. used: what was claimed of each; null: nothing.
-void OffersCellSide::count_end(int64_t now_us, const std::vector<size_t>& rows, Count how,
+void OffersCellSide::count_end(int64_t now_us, const EndedOffers& ended, Count how,
                                const std::vector<int64_t>* used) {
-  owner_.clear();
-  amount_.clear();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const size_t row = rows[i];
-    const int32_t agent = offers_.agent(row);
-    const int64_t* const amount = offers_.amount(row);
-    owner_.push_back(agent);
-    amount_.insert(amount_.end(), amount, amount + width());
+  for (size_t i = 0; i < ended.size(); ++i) {
+    const int32_t agent = ended.agent[i];
     ++count(how, agent);
-    count_held(now_us, row);
-    if (used) count(kUsed, agent) += (*used)[i * width()] / unit_ * (now_us - offers_.made_us(row));
+    count_held(now_us, agent, ended.amount[i * width()], ended.made_us[i]);
+    if (used) count(kUsed, agent) += units((*used)[i * width()]) * (now_us - ended.made_us[i]);
   }
-  allocator_.on_offers_ended(owner_, amount_.data());
+  allocator_.on_offers_ended(ended.agent, ended.amount.data());
 }
 
-// Counts how long an offer has kept room since the last sample.
-void OffersCellSide::count_held(int64_t now_us, size_t row) {
-  const int64_t since_us = std::max(offers_.made_us(row), counted_us_);
-  count(kHeld, offers_.agent(row)) += offers_.amount(row)[0] / unit_ * (now_us - since_us);
+// Counts how long an offer has kept room since the last sample. amount: of the first resource.
+void OffersCellSide::count_held(int64_t now_us, int32_t agent, int64_t amount, int64_t made_us) {
+  count(kHeld, agent) += units(amount) * (now_us - std::max(made_us, counted_us_));
 }
 
 // Filters what agents did not want of offers.
-void OffersCellSide::refuse(int64_t now_us, const std::vector<size_t>& rows,
+void OffersCellSide::refuse(int64_t now_us, const EndedOffers& ended,
                             const std::vector<int64_t>& amount) {
   std::vector<int32_t> machine;
-  for (const int32_t agent : agents_of(rows)) {
+  for (const int32_t agent : ended.agents()) {
     const int64_t refuse_us = settings_.refuse_us[static_cast<size_t>(agent)];
     if (refuse_us == 0) continue;
     machine.clear();
     amount_.clear();
-    for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t i = 0; i < ended.size(); ++i) {
       const int64_t* const of = amount.data() + i * width();
-      if (offers_.agent(rows[i]) != agent || is_zero(of, width())) continue;
-      machine.push_back(offers_.machine(rows[i]));
-      amount_.insert(amount_.end(), of, of + width());
+      if (ended.agent[i] != agent || is_zero(of, width())) continue;
+      machine.push_back(ended.machine[i]);
+      for (size_t r = 0; r < width(); ++r) amount_.push_back(of[r]);
     }
     allocator_.refuse(agent, machine, amount_.data(), now_us + refuse_us);
   }
 }
 
 // Gives back the room that ended offers held.
-void OffersCellSide::release(const std::vector<size_t>& rows, Effects& effects) {
-  if (!settings_.locks || rows.empty()) return;
+void OffersCellSide::release(const EndedOffers& ended, Effects& effects) {
+  if (!settings_.locks || ended.size() == 0) return;
   HoldsReleased released;
-  released.hold = ids_of(rows);
+  released.hold = copied_column(ended.id);
   effects.send(kMaster, std::move(released));
 }
 
 // Tells agents that their offers have ended.
-void OffersCellSide::tell(const std::vector<size_t>& rows, Effects& effects) {
-  for (const int32_t agent : agents_of(rows)) {
-    std::vector<size_t> own;
-    std::ranges::copy_if(rows, std::back_inserter(own),
-                         [&](size_t row) { return offers_.agent(row) == agent; });
+void OffersCellSide::tell(const EndedOffers& ended, Effects& effects) {
+  for (const int32_t agent : ended.agents()) {
+    std::vector<int64_t> own;
+    for (size_t i = 0; i < ended.size(); ++i)
+      if (ended.agent[i] == agent) own.push_back(ended.id[i]);
     OffersRescinded rescinded;
     rescinded.epoch = epoch_[static_cast<size_t>(agent)];
-    rescinded.offer = ids_of(own);
+    rescinded.offer = copied_column(own);
     effects.send(agent, std::move(rescinded));
   }
 }
@@ -480,7 +501,8 @@ void OffersCellSide::tell(const std::vector<size_t>& rows, Effects& effects) {
 void OffersCellSide::expire(int64_t now_us, Effects& effects) {
   if (!settings_.timeout_us) throw std::invalid_argument("ExpiryDue: offers do not expire");
   const int64_t last_us = now_us - *settings_.timeout_us;
-  const auto old = offers_.end_if([&](size_t row) { return offers_.made_us(row) <= last_us; });
+  const EndedOffers old =
+      offers_.end_if([&](size_t row) { return offers_.made_us(row) <= last_us; });
   count_end(now_us, old, kExpired);
   release(old, effects);
   tell(old, effects);
@@ -493,40 +515,12 @@ int64_t OffersCellSide::next_expiry_us() const {
   return first_us + *settings_.timeout_us;
 }
 
-std::vector<int32_t> OffersCellSide::machines_of(const std::vector<size_t>& rows) const {
-  std::vector<int32_t> machine;
-  for (const size_t row : rows) machine.push_back(offers_.machine(row));
-  return machine;
-}
-
-std::vector<int64_t> OffersCellSide::amounts_of(const std::vector<size_t>& rows) const {
-  std::vector<int64_t> amount;
-  amount.reserve(rows.size() * width());
-  for (const size_t row : rows)
-    amount.insert(amount.end(), offers_.amount(row), offers_.amount(row) + width());
-  return amount;
-}
-
-SharedColumn<int64_t> OffersCellSide::ids_of(const std::vector<size_t>& rows) const {
-  auto [column, ids] = SharedColumn<int64_t>::make(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) ids[i] = offers_.id(rows[i]);
-  return column;
-}
-
-// The different agents of offers, ascending.
-std::vector<int32_t> OffersCellSide::agents_of(const std::vector<size_t>& rows) const {
-  std::vector<int32_t> agents;
-  for (const size_t row : rows)
-    if (agents.empty() || agents.back() != offers_.agent(row)) agents.push_back(offers_.agent(row));
-  std::ranges::sort(agents);
-  agents.erase(std::unique(agents.begin(), agents.end()), agents.end());
-  return agents;
-}
-
 // Measurements.
 
 void OffersCellSide::record(int64_t now_us) {
-  offers_.each([&](size_t row) { count_held(now_us, row); });
+  offers_.each([&](size_t row) {
+    count_held(now_us, offers_.agent(row), *offers_.amount(row), offers_.made_us(row));
+  });
   counted_us_ = now_us;
   const std::vector<int32_t> agents = allocator_.framework_numbers();
   const std::vector<int64_t> shares = allocator_.shares_ppm();
@@ -576,7 +570,8 @@ OffersCellSide::State OffersCellSide::state() const {
   state.is_pending = is_pending_;
   state.runs = runs_;
   state.counted_us = counted_us_;
-  state.candidates = candidates_;
+  for (size_t m = 0; m < machines(); ++m)
+    state.candidates.push_back(candidates_[m / 64] >> (m % 64) & 1);
   state.rivals_use = rivals_use_;
   state.rivals_changed = rivals_changed_;
   state.counts = counts_;
@@ -587,9 +582,7 @@ void OffersCellSide::restore(const State& state) {
   epoch_ = state.epoch;
   offers_ = OutstandingOffers(width());
   const State::Offers& of = state.outstanding;
-  for (size_t i = 0; i < of.offer.size(); ++i)
-    offers_.add(of.offer[i], of.agent[i], of.machine[i], of.amount.data() + i * width(),
-                of.made_us[i]);
+  offers_.add(of.offer, of.agent, of.machine, of.amount.data(), of.made_us);
   const State::Offers& asked = state.asked;
   auto [amount, amounts] = SharedTable<int64_t>::make(asked.agent.size(), width());
   std::ranges::copy(asked.amount, amounts);
@@ -600,7 +593,9 @@ void OffersCellSide::restore(const State& state) {
   is_pending_ = state.is_pending;
   runs_ = state.runs;
   counted_us_ = state.counted_us;
-  candidates_ = state.candidates;
+  std::ranges::fill(candidates_, 0);
+  for (size_t m = 0; m < machines(); ++m)
+    candidates_[m / 64] |= uint64_t{state.candidates[m]} << (m % 64);
   rivals_use_ = state.rivals_use;
   rivals_changed_ = state.rivals_changed;
   counts_ = state.counts;

@@ -30,31 +30,40 @@
 
 namespace agora::offers {
 
-// The offers without an answer, in rows that ascend by id. The row of an offer that has ended can
-// be read until drop_ended().
+// The offers without an answer, in rows that ascend by id.
 class OutstandingOffers {
  public:
+  // Some of them, n.
+  struct Rows {
+    std::vector<int64_t> id;
+    std::vector<int32_t> agent, machine;
+    std::vector<int64_t> amount;  // [n, R]
+    std::vector<int64_t> made_us;
+
+    size_t size() const { return id.size(); }
+    // The different agents, ascending.
+    std::vector<int32_t> agents() const;
+  };
+
   explicit OutstandingOffers(size_t width) : width_(width) {}
 
   size_t size() const { return size_; }
-  // Requires: an id above all before.
-  void add(int64_t id, int32_t agent, int32_t machine, const int64_t* amount, int64_t made_us);
-  // Ends those of some offers that have not ended. Returns their rows, and which of them they are.
-  struct Found {
-    std::vector<size_t> row, place;
-  };
-  Found end(std::span<const int64_t> ids);
-  // Ends those that `ends(row)` says; returns their rows, in order.
+  // Adds offers with their ids. Requires: ids that ascend, above all before.
+  void add(std::span<const int64_t> id, std::span<const int32_t> agent,
+           std::span<const int32_t> machine, const int64_t* amount,
+           std::span<const int64_t> made_us);
+  // Ends those of some offers that have not ended: returns them, in the order of the ids. place:
+  // gets which of the ids these are; may be null.
+  Rows end(std::span<const int64_t> ids, std::vector<size_t>* place = nullptr);
+  // Ends those that `ends(row)` says: returns them, in order.
   template <class Ends>
-  std::vector<size_t> end_if(const Ends& ends) {
-    std::vector<size_t> found;
+  Rows end_if(const Ends& ends) {
+    std::vector<int64_t> ids;
     each([&](size_t row) {
-      if (ends(row)) found.push_back(row);
+      if (ends(row)) ids.push_back(id(row));
     });
-    for (const size_t row : found) end(row);
-    return found;
+    return end(ids);
   }
-  void drop_ended();
 
   // Calls visit(row) for each that has not ended, in order.
   template <class Visit>
@@ -69,10 +78,7 @@ class OutstandingOffers {
   int64_t made_us(size_t row) const { return made_us_[row]; }
 
  private:
-  void end(size_t row) {
-    ended_[row] = 1;
-    --size_;
-  }
+  void drop_ended();
 
   size_t width_;
   size_t size_ = 0;
@@ -129,7 +135,7 @@ class OffersCellSide final : public Participant {
 
   size_t agents() const { return epoch_.size(); }
   size_t width() const { return allocator_.width(); }
-  size_t machines() const { return candidates_.size(); }
+  size_t machines() const { return cell_.machines(); }
   State state() const;
   // Requires: columns that fit together.
   void restore(const State& state);
@@ -148,6 +154,9 @@ class OffersCellSide final : public Participant {
     SharedTable<int64_t> amount;
     int64_t made_us = 0;
     size_t size() const { return agent.size(); }
+    NewOffers at(const std::vector<size_t>& rows) const {
+      return {rows_of(agent, rows), rows_of(machine, rows), rows_of(amount, rows), made_us};
+    }
   };
 
   void start(int64_t now_us, Effects& effects);
@@ -166,27 +175,27 @@ class OffersCellSide final : public Participant {
 
   void trigger(int64_t now_us, std::span<const int32_t> machine, Effects& effects);
   void trigger_all(int64_t now_us, Effects& effects);
+  void add_all_candidates();
   void set_pending(int64_t now_us, Effects& effects);
   void allocate(int64_t now_us, Effects& effects);
   void on_held(int64_t now_us, const HoldReply& event, Effects& effects);
   void make(int64_t now_us, const NewOffers& made, std::span<const int64_t> ids, Effects& effects);
 
-  void count_end(int64_t now_us, const std::vector<size_t>& rows, Count how,
+  using EndedOffers = OutstandingOffers::Rows;
+  void count_end(int64_t now_us, const EndedOffers& ended, Count how,
                  const std::vector<int64_t>* used = nullptr);
-  void count_held(int64_t now_us, size_t row);
-  void refuse(int64_t now_us, const std::vector<size_t>& rows, const std::vector<int64_t>& amount);
-  void release(const std::vector<size_t>& rows, Effects& effects);
-  void tell(const std::vector<size_t>& rows, Effects& effects);
+  void count_held(int64_t now_us, int32_t agent, int64_t amount, int64_t made_us);
+  void refuse(int64_t now_us, const EndedOffers& ended, const std::vector<int64_t>& amount);
+  void release(const EndedOffers& ended, Effects& effects);
+  void tell(const EndedOffers& ended, Effects& effects);
   void expire(int64_t now_us, Effects& effects);
   int64_t next_expiry_us() const;
-  std::vector<int32_t> machines_of(const std::vector<size_t>& rows) const;
-  std::vector<int64_t> amounts_of(const std::vector<size_t>& rows) const;
-  SharedColumn<int64_t> ids_of(const std::vector<size_t>& rows) const;
-  std::vector<int32_t> agents_of(const std::vector<size_t>& rows) const;
   void set_sample_timer(int64_t now_us, Effects& effects) const;
   int64_t next_interval_us(int64_t now_us) const {
     return (now_us / settings_.interval_us + 1) * settings_.interval_us;
   }
+  // Of the first resource. Rooms are mostly counted as they are, and a division takes long.
+  int64_t units(int64_t amount) const { return unit_ == 1 ? amount : amount / unit_; }
   int64_t& count(Count of, int32_t agent) {
     return counts_[of * epoch_.size() + static_cast<size_t>(agent)];
   }
@@ -202,7 +211,7 @@ class OffersCellSide final : public Participant {
   NewOffers asked_;         // those whose room the cell is asked to hold
   int64_t last_offer_ = 0;  // the id of the last one that was only announced
   int64_t requests_ = 0;
-  std::vector<uint8_t> candidates_;  // by machine, of the pending run
+  std::vector<uint64_t> candidates_;  // of the pending run: a bit for each machine
   bool is_pending_ = false;
   std::vector<int64_t> rivals_use_;
   bool rivals_changed_ = false;

@@ -47,12 +47,11 @@ int32_t RoleTree::add(int32_t parent, std::string name) {
   node.name = std::move(name);
   node.parent = parent;
   node.charged.resize(total_.size());
-  place(made);
+  nodes_[index(parent)].children.push_back(made);
   return made;
 }
 
 int32_t RoleTree::role(std::string_view path) {
-  settle();  // to add to children they must be in order
   int32_t at = 0;
   for (size_t from = 0; from <= path.size();) {
     const size_t end = std::min(path.find('/', from), path.size());
@@ -74,7 +73,6 @@ void RoleTree::set_weight(int32_t role, int64_t permille) {
 }
 
 int32_t RoleTree::add_leaf(int32_t role, std::string name, int32_t framework) {
-  settle();
   int32_t group = child(role, kFrameworks);
   if (group == kNone) group = add(role, std::string(kFrameworks));
   if (child(group, name) != kNone)
@@ -91,8 +89,15 @@ int32_t RoleTree::top(int32_t node) const {
 
 void RoleTree::set_eligible(int32_t leaf, bool eligible) {
   const int32_t change = int32_t{eligible} - nodes_[index(leaf)].eligible;
-  for (int32_t at = leaf; at != kNone; at = nodes_[index(at)].parent)
-    nodes_[index(at)].eligible += change;
+  if (change == 0) return;
+  settle();  // places are searched for among those in order
+  for (int32_t at = leaf; at != kNone; at = nodes_[index(at)].parent) {
+    Node& node = nodes_[index(at)];
+    const int32_t before = std::exchange(node.eligible, node.eligible + change);
+    if (at == 0) continue;
+    if (before == 0) place(at);
+    if (node.eligible == 0) std::erase(siblings_of(at), at);
+  }
 }
 
 void RoleTree::set_total(std::span<const int64_t> total) {
@@ -104,18 +109,17 @@ void RoleTree::set_total(std::span<const int64_t> total) {
     compute_share(node);
   }
   for (Node& node : nodes_)
-    std::ranges::sort(node.children,
+    std::ranges::sort(node.order,
                       [this](int32_t one, int32_t other) { return is_before(one, other); });
 }
 
 void RoleTree::charge(int32_t leaf, const int64_t* amount, int64_t sign, int64_t charges) {
   for (int32_t at = leaf; at != kNone; at = nodes_[index(at)].parent) {
     Node& node = nodes_[index(at)];
-    for (size_t r = 0; r < total_.size(); ++r) node.charged[r] += sign * amount[r];
-    node.charges += charges;
+    add(node, amount, sign, charges);
     if (node.moved || at == 0) continue;
     node.moved = true;
-    ++nodes_[index(node.parent)].moved_children;
+    nodes_[index(node.parent)].moved_children += node.eligible > 0;
     moved_.push_back(at);
   }
 }
@@ -123,21 +127,30 @@ void RoleTree::charge(int32_t leaf, const int64_t* amount, int64_t sign, int64_t
 void RoleTree::settle() {
   for (const int32_t one : moved_) compute_share(nodes_[index(one)]);
   // Where several siblings moved, all of them leave before one comes back, since places are
-  // searched for among those in order.
+  // searched for among those in order. Names stay in order.
+  const auto is_in_order = [&](int32_t one) { return random_ || nodes_[index(one)].eligible == 0; };
   const auto is_alone = [&](int32_t one) {
     return nodes_[index(nodes_[index(one)].parent)].moved_children == 1;
   };
   for (const int32_t one : moved_)
-    if (!random_ && !is_alone(one)) std::erase(siblings_of(one), one);
-  for (const int32_t one : moved_) {
-    if (random_) continue;  // names stay in order
-    is_alone(one) ? move_alone(one) : place(one);
-  }
+    if (!is_in_order(one) && !is_alone(one)) std::erase(siblings_of(one), one);
+  for (const int32_t one : moved_)
+    if (!is_in_order(one)) is_alone(one) ? move_alone(one) : place(one);
   for (const int32_t one : moved_) {
     nodes_[index(one)].moved = false;
     nodes_[index(nodes_[index(one)].parent)].moved_children = 0;
   }
   moved_.clear();
+}
+
+void RoleTree::charge_in_order(int32_t leaf, const int64_t* amount, int64_t charges) {
+  for (int32_t at = leaf; at != kNone; at = nodes_[index(at)].parent) {
+    Node& node = nodes_[index(at)];
+    add(node, amount, +1, charges);
+    if (at == 0) return;
+    compute_share(node);
+    if (!random_ && node.eligible > 0) move_alone(at);
+  }
 }
 
 void RoleTree::place(int32_t node) {
@@ -183,7 +196,9 @@ void RoleTree::compute_share(Node& node) const {
     const auto product = [](int64_t x, int64_t y) {
       return static_cast<Uint128>(x) * static_cast<Uint128>(y);
     };
-    if (product(node.share, total_[r]) >= product(node.charged[r], node.share_of)) continue;
+    if (node.share == 0 ? node.charged[r] == 0
+                        : product(node.share, total_[r]) >= product(node.charged[r], node.share_of))
+      continue;
     node.share = node.charged[r];
     node.share_of = total_[r];
   }

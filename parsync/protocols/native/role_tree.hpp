@@ -10,8 +10,10 @@
 // total over the resources, divided by its weight. Siblings are ordered by share, then by number
 // of charges, then by name; or they are shuffled, by weight, whenever the order is asked for.
 //
-// Invariants: the charge and the number of charges of a node are the sums over its children. After
-// settle(), children are in order, so that a charge moves one node per level, and mostly none.
+// Invariants: the charge and the number of charges of a node are the sums over its children. Of the
+// children, only those are in order below which a leaf is eligible: the others cost a charge
+// nothing. After settle() they are in order, so that a charge moves one node per level, and mostly
+// none.
 #pragma once
 
 #include <algorithm>
@@ -49,11 +51,15 @@ class RoleTree {
 
   // Only eligible leaves are visited. They are not when they are made.
   void set_eligible(int32_t leaf, bool eligible);
+  // How many leaves are.
+  int32_t eligible() const { return nodes_[0].eligible; }
   // What shares are of, by resource. A resource of which there is none does not count.
   void set_total(std::span<const int64_t> total);
   // Adds to the charge of a leaf and of all nodes above it. The order changes at settle().
   void charge(int32_t leaf, const int64_t* amount, int64_t sign, int64_t charges);
   void settle();
+  // charge(leaf, amount, +1, charges) and settle() at once. Requires: settled.
+  void charge_in_order(int32_t leaf, const int64_t* amount, int64_t charges);
 
   const int64_t* charged(int32_t node) const { return nodes_[index(node)].charged.data(); }
   int64_t charges(int32_t node) const { return nodes_[index(node)].charges; }
@@ -61,7 +67,8 @@ class RoleTree {
   int64_t share_ppm(int32_t node) const;
 
   // Calls visit(framework) for the eligible leaves in order, until it returns false. Requires:
-  // settled. visit may charge. The stream is only used where siblings are shuffled.
+  // settled. visit may charge; in its last call it may also change the order, and which leaves are
+  // eligible. The stream is only used where siblings are shuffled.
   template <class Visit>
   void visit(Stream& stream, Visit&& visit) {
     shuffled_.clear();
@@ -79,7 +86,8 @@ class RoleTree {
     int32_t eligible = 0;             // leaves below, or the leaf itself
     bool moved = false;               // charged since settle()
     uint32_t moved_children = 0;
-    std::vector<int32_t> children;  // in order
+    std::vector<int32_t> children;  // all
+    std::vector<int32_t> order;     // those with eligible leaves
     std::vector<int64_t> charged;   // by resource
   };
 
@@ -89,18 +97,25 @@ class RoleTree {
   bool is_before(int32_t one, int32_t other) const;
   void place(int32_t node);
   void move_alone(int32_t node);
+  // In order, the node among them if it is eligible.
   std::vector<int32_t>& siblings_of(int32_t node) {
-    return nodes_[index(nodes_[index(node)].parent)].children;
+    return nodes_[index(nodes_[index(node)].parent)].order;
+  }
+  void add(Node& node, const int64_t* amount, int64_t sign, int64_t charges) const {
+    for (size_t r = 0; r < total_.size(); ++r) node.charged[r] += sign * amount[r];
+    node.charges += charges;
   }
   void compute_share(Node& node) const;
 
   template <class Visit>
   bool visit_below(int32_t at, Stream& stream, Visit& visit) {
+    if (!random_)  // through nodes that are alone
+      while (nodes_[index(at)].order.size() == 1) at = nodes_[index(at)].order.front();
     const Node& node = nodes_[index(at)];
     if (node.framework != kNone) return visit(node.framework);
     if (random_) return visit_shuffled(node, stream, visit);
-    for (const int32_t next : node.children)
-      if (nodes_[index(next)].eligible > 0 && !visit_below(next, stream, visit)) return false;
+    for (const int32_t next : node.order)
+      if (!visit_below(next, stream, visit)) return false;
     return true;
   }
 
@@ -109,8 +124,7 @@ class RoleTree {
   bool visit_shuffled(const Node& node, Stream& stream, Visit& visit) {
     const size_t first = shuffled_.size();
     int64_t weights = 0;
-    for (const int32_t next : node.children) {
-      if (nodes_[index(next)].eligible == 0) continue;
+    for (const int32_t next : node.order) {
       shuffled_.push_back(next);
       weights += nodes_[index(next)].weight;
     }

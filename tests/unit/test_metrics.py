@@ -15,7 +15,7 @@ from parsync.metrics import histogram
 from parsync.metrics.kinds.conflicts import ConflictMetric
 from parsync.metrics.live_line import DELAY_BOUNDS_US, LiveLine
 from parsync.metrics.metric import TableFold
-from parsync.metrics.run_frame import Group, RunFrame
+from parsync.metrics.run_frame import Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, series, summarise
 from schedulers.interface import ChangeKind
@@ -229,6 +229,25 @@ def test_services_do_not_keep_an_arm_from_finishing_its_jobs() -> None:
     figures = summarise(metrics).overall
     assert (figures.jobs, figures.jobs_ending, figures.jobs_finished) == (2, 1, 1)
     assert figures.at_least == {}
+
+
+def test_slowdown_is_relative_to_the_machines_where_tasks_run_fastest() -> None:
+    """Tasks take 1 s, and 0.7 s on machines that they prefer."""
+    metrics = RunMetrics(
+        RunFrame(
+            [Phase(0, 10_000_000, 90)],
+            1,
+            partitions=1,
+            job_of=np.arange(2),
+            run_us=np.full(2, 1_000_000),
+            preferences=TaskPreferences(np.array([1, 0], np.int32), np.zeros(2, np.int64)),
+            preferred_permille=700,
+        )
+    )
+    for task, end_us in ((0, 2_400_000), (1, 2_000_000)):
+        one_task(metrics, task, 1_000_000, 1_000_000)
+        metrics.add("ends", one_end(task, end_us))
+    assert summarise(metrics).overall.slowdown_mean == (2.0 + 1.0) / 2
 
 
 def test_what_is_due_to_end_has_not_ended_and_lengthens_no_run() -> None:

@@ -30,8 +30,8 @@ from shared_state.tasks import Int64
 _DELAY = "Submission of a job to its last first commit"
 _ENDED = "Submission of a job to the end of its last task"
 _SLOWED = (
-    "Job completion time over the time that the longest task of the job runs on a machine that it "
-    "does not prefer; averaged over jobs"
+    "Job completion time over the run time of the longest task of the job, on machines where its "
+    "tasks run fastest; averaged over jobs"
 )
 _CLASSES = ("batch", "service")
 
@@ -144,14 +144,14 @@ class JobMetric(NativeMetric):
         self._job_of = _NO_IDS if run.job_of is None else run.job_of
         self._index = JobIndex(_NO_IDS) if run.jobs is None else run.jobs
         self._ending = np.ones(len(self._index), np.bool_)
-        # of the task that runs longest, by the places of the jobs
+        # of the longest task at its fastest, by the places of the jobs
         self._longest_us: Int64 | None = None
         if run.run_us is not None and self._is_known:
             self._ending = ~self._index.having(run.run_us < 0, self._job_of)
             self._longest_us = np.ones(len(self._index), np.int64)
             ours = self._job_of >= 0
             of_jobs = self._index.places(self._job_of[ours])
-            np.maximum.at(self._longest_us, of_jobs, run.run_us[ours])
+            np.maximum.at(self._longest_us, of_jobs, run.fastest_us[ours])
         self._arrivals = JobArrivals(self._index)
         # four numbers per task, 19 bytes; jobs are added up when asked for
         tasks = len(self._job_of)

@@ -23,7 +23,9 @@ class AscendingIds {
   void append(std::span<const int64_t> ids) { ids_.insert(ids_.end(), ids.begin(), ids.end()); }
   // The row of an id, or kNone.
   size_t find(int64_t id) const {
-    if (found_ + 1 < ids_.size() && ids_[found_ + 1] == id) return ++found_;
+    // mostly it is one of the next few
+    for (size_t row = found_; row < ids_.size() && row < found_ + kNext; ++row)
+      if (ids_[row] == id) return found_ = row;
     size_t first = 0, end = ids_.size();  // the row is in [first, end)
     if (found_ < end && ids_[found_] <= id) {
       first = found_;
@@ -48,6 +50,8 @@ class AscendingIds {
   void shorten(size_t rows) { ids_.resize(rows); }
 
  private:
+  static constexpr size_t kNext = 8;
+
   std::vector<int64_t> ids_;
   mutable size_t found_ = 0;  // the row that was found last
 };

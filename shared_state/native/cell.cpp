@@ -166,6 +166,7 @@ Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
     for (int64_t row = offsets[p]; row < offsets[p + 1]; ++row)
       rows_[static_cast<size_t>(row)].partition_and_up = static_cast<uint32_t>(p) << 8 | 1;
   }
+  partition_of_ = PartitionLookup(offsets_);
   versions_.assign(offsets.size() - 1, 0);
   touched_.assign(offsets.size() - 1, 0);
   snapshots_.resize(offsets.size() - 1);

@@ -15,6 +15,7 @@
 
 #include "ascending_ids.hpp"
 #include "huge_pages.hpp"
+#include "partition_lookup.hpp"
 #include "row_bits.hpp"
 
 namespace agora {
@@ -319,8 +320,10 @@ class HoldTable {
     out.hold[at] = id;
     out.holder[at] = rows_[row].holder;
     out.machine[at] = rows_[row].machine;
-    for (size_t r = 0; r < dimensions_; ++r)
-      out.amount[at * dimensions_ + r] = amount_[row * dimensions_ + r];
+    const int64_t* const amount = amount_.data() + row * dimensions_;
+    int64_t* const to = out.amount + at * dimensions_;
+    to[0] = amount[0];  // there is mostly one: no loop to set up
+    for (size_t r = 1; r < dimensions_; ++r) to[r] = amount[r];
     if (row < linked_) unlink(static_cast<uint32_t>(row));
     rows_[row].holder = -1;
     --size_;
@@ -624,6 +627,8 @@ class Cell {
   template <size_t R>
   void hold_sized(size_t count, const int32_t* holder, const int32_t* machine,
                   const int64_t* amount, int64_t* ids);
+  template <size_t R>
+  size_t end_holds_sized(std::span<const int64_t> ids, const HoldColumns& out);
   void end_hold(int64_t id, std::vector<Hold>& ended);
   void order_by_group(const Claims& claims);
   void find_victims(const Claims& claims);
@@ -635,16 +640,15 @@ class Cell {
   void check_version(size_t partition, int64_t from) const;
   void end_slot(uint32_t slot);
   void touch(size_t row) {
-    const uint32_t partition = rows_[row].partition();
+    const size_t partition = partition_of_(row);
     if (touched_[partition] != stamp_) {
       touched_[partition] = stamp_;
       ++versions_[partition];
     }
     changed_.set(row, versions_[partition]);
   }
-  // Of a row that claims, holds and their ends look at.
+  // Of a row that holds and their ends look at.
   void prefetch(size_t row) const {
-    __builtin_prefetch(&rows_[row]);
     taken_.prefetch(row * dimensions_);
     changed_.prefetch(row);
   }
@@ -674,6 +678,7 @@ class Cell {
   std::vector<int64_t> limit_;  // [M, R]
   size_t limit_stride_;         // 0 if all machines have the limits of the first, else R
   std::vector<int64_t> offsets_;
+  PartitionLookup partition_of_;
   std::vector<int32_t> priority_;  // by task; empty: schedulers evict their own tasks only
 
   TakenAmounts taken_;  // [M, R]

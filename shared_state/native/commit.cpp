@@ -100,7 +100,7 @@ void Cell::hold_sized(size_t count, const int32_t* holder, const int32_t* machin
     const auto row = static_cast<size_t>(machine[i]);
     const int64_t* const held = amount + i * dimensions_;
     ids[i] = -1;
-    if (!rows_[row].up() || !fits<R>(row, held)) continue;
+    if ((down_ > 0 && !rows_[row].up()) || !fits<R>(row, held)) continue;
     take<R>(row, held);
     touch(row);
     ids[i] = holds_.begin(holder[i], machine[i], held);
@@ -109,12 +109,17 @@ void Cell::hold_sized(size_t count, const int32_t* holder, const int32_t* machin
 
 size_t Cell::end_holds(std::span<const int64_t> ids, const HoldColumns& out) {
   begin_change();
+  return dimensions_ == 1 ? end_holds_sized<1>(ids, out) : end_holds_sized<0>(ids, out);
+}
+
+template <size_t R>
+size_t Cell::end_holds_sized(std::span<const int64_t> ids, const HoldColumns& out) {
   size_t ended = 0;
   for (const int64_t id : ids) ended += holds_.end(id, ended, out);
   for (size_t i = 0; i < ended; ++i) {
     if (i + kPrefetchRows < ended) prefetch(static_cast<size_t>(out.machine[i + kPrefetchRows]));
     const auto row = static_cast<size_t>(out.machine[i]);
-    give<0>(row, out.amount + i * dimensions_);
+    give<R>(row, out.amount + i * (R ? R : dimensions_));
     touch(row);
   }
   return ended;

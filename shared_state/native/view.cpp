@@ -98,6 +98,7 @@ bool StaticCellState::fits_some_machine(const int64_t* request) const {
 
 namespace {
 
+constexpr size_t kPrefetchRows = 12;
 constexpr int64_t kMaxLaidOver = int64_t{1} << 60;
 constexpr int64_t kMaxUsed = int64_t{1} << 61;
 static_assert(-TakenAmounts::kHighestNarrow >= FreeAmounts::kLowest, "limit - used is inside");
@@ -145,10 +146,10 @@ bool ClusterView::writes(const std::shared_ptr<RowLog>& log) const {
 }
 
 // A log longer than the rows is not worth reading.
-void ClusterView::log(int32_t row) {
+void ClusterView::log(std::span<const int32_t> rows) {
   for (const std::shared_ptr<RowLog>& log : logs_) {
     if (log->all) continue;
-    log->rows.push_back(row);
+    log->rows.insert(log->rows.end(), rows.begin(), rows.end());
     if (log->rows.size() <= static_state_->machines()) continue;
     log->rows.clear();
     log->all = true;
@@ -386,9 +387,11 @@ void ClusterView::apply_rows(const Delta& delta) {
 void ClusterView::shift(std::span<const int32_t> machine, const int64_t* amount, int64_t sign,
                         int64_t at_us) {
   for (size_t i = 0; i < machine.size(); ++i) {
-    change(machine[i], amount + i * dimensions_, sign);
+    if (i + kPrefetchRows < machine.size()) free_.prefetch(machine[i + kPrefetchRows]);
+    free_.add(machine[i], amount + i * dimensions_, sign);
     shifted_[partition_of(machine[i])] = 1;
   }
+  log(machine);
   if (!free_.is_narrow())
     for (const int32_t row : machine) reindex(row);
   for (size_t p = 0; p < shifted_.size(); ++p)

@@ -222,7 +222,8 @@ class ClusterView {
   void forget_in_flight(const Ticket& ticket);
   void change(int32_t row, const int64_t* amount, int64_t sign);
   void keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version, bool closed);
-  void log(int32_t row);
+  void log(std::span<const int32_t> rows);
+  void log(int32_t row) { log({&row, 1}); }
   void log_all();
   // As often as it was closed. reindex(row) follows.
   void close(int32_t row);

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "huge_pages.hpp"
+#include "partition_lookup.hpp"
 #include "random.hpp"
 #include "row_bits.hpp"
 
@@ -74,17 +75,13 @@ struct IndexLayout {
         throw std::invalid_argument("the sum of all weights exceeds 2^62 - 1");
       heaviest = std::max(heaviest, w);
     }
-    find_partitions();
+    find_blocks();
     make_groups(std::bit_width(static_cast<uint64_t>(heaviest)) - 1);
   }
 
   size_t rows() const { return weight.size(); }
   size_t partitions() const { return offsets.size() - 1; }
-  size_t partition_of(int32_t row) const {
-    size_t p = partition_at_[static_cast<size_t>(row) >> block_bits_];
-    while (row >= offsets[p + 1]) ++p;
-    return p;
-  }
+  size_t partition_of(int32_t row) const { return lookup_(static_cast<size_t>(row)); }
 
   // The words that hold rows of a partition: [first, end). Its first and its last one may hold
   // others' as well.
@@ -113,22 +110,12 @@ struct IndexLayout {
   std::vector<uint64_t> masks;
 
  private:
-  // No partition is smaller than 2^block_bits_ rows, so the rows of such a stretch are of one
-  // partition, or of two.
-  void find_partitions() {
-    int64_t smallest = std::max<int64_t>(static_cast<int64_t>(rows()), 1);
+  void find_blocks() {
+    lookup_ = PartitionLookup(offsets);
     block_start.push_back(0);
     for (size_t p = 0; p < partitions(); ++p) {
-      const int64_t size = offsets[p + 1] - offsets[p];
-      if (size > 0) smallest = std::min(smallest, size);
       const size_t words = end_word(p) - first_word(p);
       block_start.push_back(block_start.back() + (words + kBlockWords - 1) / kBlockWords);
-    }
-    block_bits_ = std::bit_width(static_cast<uint64_t>(smallest)) - 1;
-    size_t p = 0;
-    for (size_t row = 0; row < rows(); row += size_t{1} << block_bits_) {
-      while (static_cast<int64_t>(row) >= offsets[p + 1]) ++p;
-      partition_at_.push_back(static_cast<uint32_t>(p));
     }
   }
 
@@ -163,8 +150,7 @@ struct IndexLayout {
     }
   }
 
-  int block_bits_ = 0;
-  std::vector<uint32_t> partition_at_;  // by stretch of 2^block_bits_ rows: that of its first row
+  PartitionLookup lookup_;
 };
 
 class WeightedIndex {

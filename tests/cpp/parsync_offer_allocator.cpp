@@ -51,23 +51,24 @@ void test_a_share_of_nothing_does_not_count() {
   CHECK((order == std::vector<int32_t>{0, 1}));
 }
 
-// Charged one after the other, the tree has the order that it has when all of it is sorted anew.
+// The order after charges, one after the other, is that of a tree whose nodes are sorted anew.
 void test_charges_in_order() {
   Draws draw(5);
-  for (uint64_t history = 0; history < tries(40); ++history) {
+  for (uint64_t history = 0; history < tries(60); ++history) {
     RoleTree tree(2, false), sorted(2, false);
+    const bool one_role = draw(2);
     std::vector<int32_t> leaves;
     const std::vector<int64_t> total{50, 1 + static_cast<int64_t>(draw(90))};
     for (RoleTree* one : {&tree, &sorted}) {
       leaves.clear();
       for (int32_t f = 0; f < 9; ++f) {
-        const char* const role = f < 4 ? "a" : f < 7 ? "b/c" : "b";
+        const char* const role = f < 4 || one_role ? "a" : f < 7 ? "b/c" : "b";
         leaves.push_back(one->add_leaf(one->role(role), std::string(1, char('z' - f)), f));
       }
       one->set_total(total);
     }
     for (int step = 0; step < 100; ++step) {
-      const int32_t leaf = leaves[draw(leaves.size())];
+      int32_t leaf = leaves[draw(leaves.size())];
       if (draw(4) == 0) {
         const bool eligible = draw(2);
         tree.set_eligible(leaf, eligible);
@@ -75,9 +76,18 @@ void test_charges_in_order() {
       }
       const std::vector<int64_t> amount{static_cast<int64_t>(draw(3)),
                                         static_cast<int64_t>(draw(3))};
-      const auto charges = static_cast<int64_t>(draw(3));
-      tree.charge_in_order(leaf, amount.data(), charges);
-      sorted.charge(leaf, amount.data(), +1, charges);
+      const int32_t group = tree.only_group();
+      CHECK(group != RoleTree::kNone || !one_role);
+      if (group != RoleTree::kNone && !tree.leaves(group).empty()) {
+        const size_t place = draw(tree.leaves(group).size());
+        leaf = tree.leaves(group)[place];
+        tree.charge_leaf(group, place, amount.data());
+        tree.charge(group, amount.data(), +1, 1);
+      } else {
+        tree.charge(leaf, amount.data(), +1, 1);
+      }
+      tree.settle();
+      sorted.charge(leaf, amount.data(), +1, 1);
       sorted.set_total(total);
       std::vector<int32_t> orders[2];
       Stream stream(1);
@@ -87,7 +97,9 @@ void test_charges_in_order() {
           return true;
         });
       CHECK(orders[0] == orders[1]);
-      CHECK(orders[0].size() == static_cast<size_t>(tree.eligible()));
+      for (const int32_t node : leaves) CHECK(tree.share_ppm(node) == sorted.share_ppm(node));
+      for (size_t r = 0; r < 2; ++r) CHECK(tree.charged(0)[r] == sorted.charged(0)[r]);
+      CHECK(tree.charges(0) == sorted.charges(0));
     }
   }
 }

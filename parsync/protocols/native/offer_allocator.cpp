@@ -11,6 +11,7 @@ namespace agora {
 
 namespace {
 
+constexpr size_t kPrefetchRows = 8;
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
 // What a random stream of a run is for; the sequence number is kPurposes * run + purpose.
@@ -124,6 +125,7 @@ OfferAllocator::OfferAllocator(Settings settings)
       granted_(width_) {
   check_length(settings_.smallest.size(), width_, "smallest");
   check_not_negative(settings_.smallest, "smallest");
+  has_smallest_ = !settings_.task_sized && !is_zero(settings_.smallest.data(), width_);
   if (settings_.machines_per_turn < 1)
     throw std::invalid_argument("machines_per_turn: expected 1 or more");
   for (size_t m = 0; m < up_.size(); ++m)
@@ -394,8 +396,7 @@ void OfferAllocator::find_offerable(std::span<const int32_t> candidates, const i
 
 // Whether the amount is no smaller than the smallest offer. Task-sized grants have no such bound.
 bool OfferAllocator::is_offerable(const int64_t* amount) const {
-  if (is_zero(amount, width_)) return false;
-  if (settings_.task_sized || is_zero(settings_.smallest.data(), width_)) return true;
+  if (!has_smallest_) return !is_zero(amount, width_);
   for (size_t r = 0; r < width_; ++r)
     if (settings_.smallest[r] > 0 && amount[r] >= settings_.smallest[r]) return true;
   return false;
@@ -435,11 +436,12 @@ void OfferAllocator::find_headroom(const int64_t* free) {
 void OfferAllocator::run_stage(Stage stage, int64_t now_us, Stream& sorter) {
   shuffle(stage);
   if (settings_.task_sized) return grant_tasks(stage, now_us, sorter);
-  const std::span<uint32_t> order = order_;
   const bool any_quota = quotas_.size() > 1;
-  // one framework alone gets every turn
-  const size_t machines = tree_.eligible() == 1 && !any_quota ? std::max<size_t>(order.size(), 1)
-                                                              : settings_.machines_per_turn;
+  const size_t machines = settings_.machines_per_turn;
+  const int32_t group =
+      any_quota || machines > 1 || settings_.random ? RoleTree::kNone : tree_.only_group();
+  if (group != RoleTree::kNone) return offer_in_group(now_us, group);
+  const std::span<uint32_t> order = order_;
   for (size_t from = 0; from < order.size(); from += machines) {
     const std::span<uint32_t> turn = order.subspan(from, std::min(machines, order.size() - from));
     if (any_quota)
@@ -449,40 +451,56 @@ void OfferAllocator::run_stage(Stage stage, int64_t now_us, Stream& sorter) {
   }
 }
 
-// serve_turn() where there are no quotas: what has room goes to one framework, all of it. Leaves in
-// `turn` what nobody may have.
+// serve_turn() for all machines, where there are no quotas, turns are of one machine, and all
+// frameworks that want offers are of one role: only these change places.
+void OfferAllocator::offer_in_group(int64_t now_us, int32_t group) {
+  for (size_t i = 0; i < order_.size(); ++i) {
+    if (i + kPrefetchRows < order_.size()) prefetch(order_[i + kPrefetchRows]);
+    const uint32_t row = order_[i];
+    const std::span<const int32_t> leaves = tree_.leaves(group);
+    for (size_t place = 0; place < leaves.size(); ++place) {
+      Framework& framework = frameworks_[static_cast<size_t>(tree_.framework(leaves[place]))];
+      if (framework.filters.hides(machine_[row], left(row), now_us)) continue;
+      add_offer(framework, row);
+      tree_.charge_leaf(group, place, left(row));
+      break;
+    }
+  }
+  std::ranges::fill(granted_, 0);
+  for (size_t i = 0; i < offers_.framework.size(); ++i) {
+    Framework& framework = at(offers_.framework[i]);
+    for (size_t r = 0; r < width_; ++r) {
+      framework.offered[r] += offers_.amount[i * width_ + r];
+      granted_[r] += offers_.amount[i * width_ + r];
+    }
+  }
+  tree_.charge(group, granted_.data(), +1, static_cast<int64_t>(offers_.framework.size()));
+  tree_.settle();
+}
+
+// serve_turn() where there are no quotas: each machine goes to the first framework that it is not
+// hidden from, with all its room. In `turn` stay those that nobody may have.
 void OfferAllocator::offer_turn(int64_t now_us, std::span<uint32_t> turn, Stream& sorter) {
-  bool is_settled = true;
   tree_.visit(sorter, [&](int32_t number) {
     Framework& framework = frameworks_[static_cast<size_t>(number)];
     std::ranges::fill(granted_, 0);
     size_t hidden = 0;
     for (const uint32_t row : turn) {
-      const int64_t* const amount = left(row);
-      if (framework.filters.hides(machine_[row], amount, now_us)) {
+      if (framework.filters.hides(machine_[row], left(row), now_us)) {
         turn[hidden++] = row;
         continue;
       }
-      offers_.framework.push_back(framework.number);
-      offers_.machine.push_back(machine_[row]);
-      for (size_t r = 0; r < width_; ++r) {
-        offers_.amount.push_back(amount[r]);
-        granted_[r] += amount[r];
-      }
+      add_offer(framework, row);
+      for (size_t r = 0; r < width_; ++r) granted_[r] += left(row)[r];
     }
     const auto offers = static_cast<int64_t>(turn.size() - hidden);
     turn = turn.first(hidden);
     if (offers == 0) return true;
     for (size_t r = 0; r < width_; ++r) framework.offered[r] += granted_[r];
-    if (hidden == 0 && is_settled) {  // mostly: one framework gets all
-      tree_.charge_in_order(framework.leaf, granted_.data(), offers);
-      return false;
-    }
     tree_.charge(framework.leaf, granted_.data(), +1, offers);
-    is_settled = false;
     return hidden > 0;
   });
-  if (!is_settled) tree_.settle();
+  tree_.settle();
 }
 
 // The machines of a turn go to the first framework in order; what it may not have goes to the next.

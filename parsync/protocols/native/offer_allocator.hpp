@@ -217,12 +217,24 @@ class OfferAllocator {
   // In these, a machine is named by its row in machine_.
   void run_stage(Stage stage, int64_t now_us, Stream& sorter);
   void serve_turn(Stage stage, int64_t now_us, std::span<const uint32_t> turn, Stream& sorter);
+  void offer_in_group(int64_t now_us, int32_t group);
   void offer_turn(int64_t now_us, std::span<uint32_t> turn, Stream& sorter);
   void grant_tasks(Stage stage, int64_t now_us, Stream& sorter);
   const int64_t* allowed_of(Stage stage, const Framework& framework, uint32_t row);
   bool may_have_task(Stage stage, int64_t now_us, Framework& framework,
                      const std::vector<int64_t>& task, uint32_t row);
   void grant(Framework& framework, uint32_t row, const int64_t* amount);
+  // All that the machine has left.
+  void add_offer(const Framework& framework, uint32_t row) {
+    offers_.framework.push_back(framework.number);
+    offers_.machine.push_back(machine_[row]);
+    for (size_t r = 0; r < width_; ++r) offers_.amount.push_back(left(row)[r]);
+  }
+  // Asks for the memory that offering the machine reads.
+  void prefetch(uint32_t row) const {
+    __builtin_prefetch(&machine_[row]);
+    __builtin_prefetch(&left_[row * width_]);
+  }
   int64_t* left(uint32_t row) { return left_.data() + row * width_; }
 
   const Settings settings_;
@@ -231,7 +243,7 @@ class OfferAllocator {
   std::vector<Framework> frameworks_;
   std::vector<int32_t> row_of_;  // by number of framework, or -1
   std::vector<Quota> quotas_;    // the first is that of roles without one
-  bool any_guarantee_ = false;
+  bool any_guarantee_ = false, has_smallest_ = false;
   std::vector<bool> up_;
   std::vector<int64_t> total_;  // by resource, of the machines that are up
   std::vector<int64_t> rivals_;

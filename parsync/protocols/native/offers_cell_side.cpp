@@ -387,9 +387,10 @@ void OffersCellSide::allocate(int64_t now_us, Effects& effects) {
 void OffersCellSide::on_held(int64_t now_us, const HoldReply& event, Effects& effects) {
   check_rows("HoldReply", asked_.size(), event.hold);
   const NewOffers asked = std::exchange(asked_, NewOffers{});
+  if (std::ranges::all_of(event.hold, [](int64_t id) { return id >= 0; }))
+    return make(now_us, asked, event.hold.span(), effects);
   std::vector<size_t> held, gone;
   for (size_t i = 0; i < asked.size(); ++i) (event.hold[i] >= 0 ? held : gone).push_back(i);
-  if (gone.empty()) return make(now_us, asked, event.hold.span(), effects);
   const NewOffers lost = asked.at(gone);
   allocator_.on_offers_ended(lost.agent.span(), lost.amount.data());
   make(now_us, asked.at(held), rows_of(event.hold, held).span(), effects);
@@ -465,6 +466,7 @@ void OffersCellSide::refuse(int64_t now_us, const EndedOffers& ended,
     const int64_t refuse_us = settings_.refuse_us[static_cast<size_t>(agent)];
     if (refuse_us == 0) continue;
     machine.clear();
+    machine.reserve(ended.size());
     amount_.clear();
     for (size_t i = 0; i < ended.size(); ++i) {
       const int64_t* const of = amount.data() + i * width();

@@ -143,14 +143,24 @@ void RoleTree::settle() {
   moved_.clear();
 }
 
-void RoleTree::charge_in_order(int32_t leaf, const int64_t* amount, int64_t charges) {
-  for (int32_t at = leaf; at != kNone; at = nodes_[index(at)].parent) {
-    Node& node = nodes_[index(at)];
-    add(node, amount, +1, charges);
-    if (at == 0) return;
-    compute_share(node);
-    if (!random_ && node.eligible > 0) move_alone(at);
-  }
+int32_t RoleTree::only_group() const {
+  const auto is_leaf = [this](int32_t node) { return nodes_[index(node)].framework != kNone; };
+  int32_t at = 0;
+  const auto order = [&] { return std::span(nodes_[index(at)].order); };
+  while (order().size() == 1 && !is_leaf(order().front())) at = order().front();
+  return std::ranges::all_of(order(), is_leaf) ? at : kNone;
+}
+
+// A charge only moves it back.
+void RoleTree::charge_leaf(int32_t group, size_t place, const int64_t* amount) {
+  std::vector<int32_t>& order = nodes_[index(group)].order;
+  const int32_t leaf = order[place];
+  Node& node = nodes_[index(leaf)];
+  add(node, amount, +1, 1);
+  compute_share(node);
+  for (; place + 1 < order.size() && is_before(order[place + 1], leaf); ++place)
+    order[place] = order[place + 1];
+  order[place] = leaf;
 }
 
 void RoleTree::place(int32_t node) {
@@ -172,9 +182,8 @@ void RoleTree::move_alone(int32_t node) {
   }
 }
 
-bool RoleTree::is_before(int32_t one, int32_t other) const {
-  const Node &a = nodes_[index(one)], &b = nodes_[index(other)];
-  if (random_) return a.name < b.name;
+bool RoleTree::Node::is_before(const Node& b) const {
+  const Node& a = *this;
   if (a.share == 0 || b.share == 0 || (a.share_of == b.share_of && a.weight == b.weight)) {
     if (a.share != b.share) return a.share < b.share;
   } else {

@@ -51,15 +51,20 @@ class RoleTree {
 
   // Only eligible leaves are visited. They are not when they are made.
   void set_eligible(int32_t leaf, bool eligible);
-  // How many leaves are.
-  int32_t eligible() const { return nodes_[0].eligible; }
   // What shares are of, by resource. A resource of which there is none does not count.
   void set_total(std::span<const int64_t> total);
   // Adds to the charge of a leaf and of all nodes above it. The order changes at settle().
   void charge(int32_t leaf, const int64_t* amount, int64_t sign, int64_t charges);
   void settle();
-  // charge(leaf, amount, +1, charges) and settle() at once. Requires: settled.
-  void charge_in_order(int32_t leaf, const int64_t* amount, int64_t charges);
+  // The node whose children all eligible leaves are, or kNone.
+  int32_t only_group() const;
+  // The eligible leaves of such a group, in order. Requires: settled.
+  std::span<const int32_t> leaves(int32_t group) const { return nodes_[index(group)].order; }
+  int32_t framework(int32_t leaf) const { return nodes_[index(leaf)].framework; }
+  // Charges the leaf at a place among these, once, and moves it to its new place. The group is to
+  // be charged as well, with the sum over its leaves, and the tree settled, before it is used
+  // otherwise. Requires: leaves are not shuffled.
+  void charge_leaf(int32_t group, size_t place, const int64_t* amount);
 
   const int64_t* charged(int32_t node) const { return nodes_[index(node)].charged.data(); }
   int64_t charges(int32_t node) const { return nodes_[index(node)].charges; }
@@ -77,6 +82,8 @@ class RoleTree {
 
  private:
   struct Node {
+    bool is_before(const Node& other) const;
+
     std::string name;
     int32_t parent = kNone;
     int32_t framework = kNone;
@@ -94,7 +101,12 @@ class RoleTree {
   static size_t index(int32_t node) { return static_cast<size_t>(node); }
   int32_t child(int32_t parent, std::string_view name) const;
   int32_t add(int32_t parent, std::string name);
-  bool is_before(int32_t one, int32_t other) const;
+  bool is_before(int32_t one, int32_t other) const {
+    const Node &a = nodes_[index(one)], &b = nodes_[index(other)];
+    if (!random_ && a.share_of == b.share_of && a.weight == b.weight && a.share != b.share)
+      return a.share < b.share;  // mostly
+    return random_ ? a.name < b.name : a.is_before(b);
+  }
   void place(int32_t node);
   void move_alone(int32_t node);
   // In order, the node among them if it is eligible.
@@ -102,7 +114,8 @@ class RoleTree {
     return nodes_[index(nodes_[index(node)].parent)].order;
   }
   void add(Node& node, const int64_t* amount, int64_t sign, int64_t charges) const {
-    for (size_t r = 0; r < total_.size(); ++r) node.charged[r] += sign * amount[r];
+    node.charged[0] += sign * amount[0];  // there is mostly one: no loop to set up
+    for (size_t r = 1; r < total_.size(); ++r) node.charged[r] += sign * amount[r];
     node.charges += charges;
   }
   void compute_share(Node& node) const;

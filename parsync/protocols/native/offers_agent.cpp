@@ -92,22 +92,27 @@ void OfferedRoom::end_round(int64_t now_us, std::span<const uint8_t> kept) {
   if (!kept.empty() && kept.size() != size())
     throw std::invalid_argument("kept: expected a value for each offer");
   const size_t round = std::exchange(round_, 0);
-  if (kept.empty() && round == size()) {
-    remove_all(now_us);
-    return;
-  }
-  remove(now_us,
-         [&](size_t i) { return i < round && (kept.empty() || !kept[i] || rescinded_[i]); });
+  if (kept.empty()) return remove_first(now_us, round);
+  remove(now_us, [&](size_t i) { return i < round && (!kept[i] || rescinded_[i]); });
 }
 
 std::vector<int64_t> OfferedRoom::remove_all(int64_t now_us) {
   assert(round_ == 0);  // a round's offers end with the round
-  view_.shift(machine_, amount_.data(), -1, now_us);
-  machine_.clear();
-  amount_.clear();
-  made_us_.clear();
-  rescinded_.clear();
-  return std::exchange(offer_, {});
+  std::vector<int64_t> offer = offer_;
+  remove_first(now_us, size());
+  return offer;
+}
+
+void OfferedRoom::remove_first(int64_t now_us, size_t count) {
+  view_.shift({machine_.data(), count}, amount_.data(), -1, now_us);
+  const auto erase = [](auto& column, size_t values) {
+    column.erase(column.begin(), column.begin() + static_cast<ptrdiff_t>(values));
+  };
+  erase(offer_, count);
+  erase(machine_, count);
+  erase(amount_, count * width_);
+  erase(made_us_, count);
+  erase(rescinded_, count);
 }
 
 // Removes the offers that `goes(i)` says, and their room from the view.

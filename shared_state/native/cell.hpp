@@ -712,8 +712,9 @@ class Cell {
   // machines of named victims that are gone or may not end, ascending
   std::vector<int32_t> lost_rows_;
   std::vector<Taken> placed_now_;
-  std::vector<int64_t> named_holds_;    // those of the transaction that have not ended
-  std::vector<int32_t> rows_of_holds_;  // the machines of these, ascending
+  std::vector<int64_t> named_holds_;      // those of the transaction that have not ended
+  std::vector<uint32_t> rows_of_holds_;   // the machines of these
+  std::vector<uint64_t> has_named_hold_;  // a bit for each machine, if a hold was ever named
 };
 
 }  // namespace agora

@@ -26,8 +26,10 @@ size_t OfferedRoom::row_of(int32_t machine) const {
 size_t OfferedRoom::partitions() const {
   const StaticCellState& state = view_.static_state();
   std::vector<uint8_t> has_some(state.partitions());
-  for (const int32_t machine : machine_) has_some[state.index.partition_of(machine)] = 1;
-  return static_cast<size_t>(std::ranges::count(has_some, 1));
+  size_t count = 0;
+  for (size_t i = 0; i < size() && count < has_some.size(); ++i)
+    count += std::exchange(has_some[state.index.partition_of(machine_[i])], 1) == 0;
+  return count;
 }
 
 void OfferedRoom::start(int64_t now_us) {
@@ -51,7 +53,8 @@ void OfferedRoom::add(int64_t now_us, const Offers& event) {
   check_rows("Offers", count, event.machine, event.amount);
   if (event.amount.width() != width_)
     throw std::invalid_argument("Offers: expected an amount of each resource");
-  for (const int32_t machine : event.machine) row_of(machine);
+  for (const int32_t machine : event.machine)
+    if (static_cast<uint32_t>(machine) >= machines()) row_of(machine);  // throws
   offer_.insert(offer_.end(), event.offer.begin(), event.offer.end());
   machine_.insert(machine_.end(), event.machine.begin(), event.machine.end());
   amount_.insert(amount_.end(), event.amount.data(), event.amount.data() + event.amount.count());

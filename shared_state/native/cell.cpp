@@ -124,9 +124,7 @@ void HoldTable::drop_ended() {
     if (rows_[row].holder < 0) continue;
     ids_.move(row, kept);
     rows_[kept] = rows_[row];
-    std::copy_n(amount_.begin() + static_cast<ptrdiff_t>(row * dimensions_), dimensions_,
-                amount_.begin() + static_cast<ptrdiff_t>(kept * dimensions_));
-    ++kept;
+    copy_amount(row, amount_.data() + kept++ * dimensions_);
   }
   ids_.shorten(kept);
   rows_.resize(kept);

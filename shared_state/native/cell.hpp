@@ -34,7 +34,7 @@ class TakenAmounts {
 
   size_t size() const { return is_narrow_ ? narrow_.size() : wide_.size(); }
   bool is_narrow() const { return is_narrow_; }
-  void widen() {
+  [[gnu::noinline]] void widen() {  // so that add() is inlined
     if (!is_narrow_) return;
     wide_.assign(narrow_.begin(), narrow_.end());
     narrow_ = {};
@@ -309,7 +309,8 @@ class HoldTable {
   int64_t begin(int32_t holder, int32_t machine, const int64_t* amount) {
     ids_.push_back(begun_);
     rows_.push_back({holder, machine, kNone});
-    for (size_t r = 0; r < dimensions_; ++r) amount_.push_back(amount[r]);
+    amount_.push_back(amount[0]);
+    for (size_t r = 1; r < dimensions_; ++r) amount_.push_back(amount[r]);
     ++size_;
     return begun_++;
   }
@@ -320,10 +321,7 @@ class HoldTable {
     out.hold[at] = id;
     out.holder[at] = rows_[row].holder;
     out.machine[at] = rows_[row].machine;
-    const int64_t* const amount = amount_.data() + row * dimensions_;
-    int64_t* const to = out.amount + at * dimensions_;
-    to[0] = amount[0];  // there is mostly one: no loop to set up
-    for (size_t r = 1; r < dimensions_; ++r) to[r] = amount[r];
+    copy_amount(row, out.amount + at * dimensions_);
     if (row < linked_) unlink(static_cast<uint32_t>(row));
     rows_[row].holder = -1;
     --size_;
@@ -349,6 +347,11 @@ class HoldTable {
     return row == AscendingIds::kNone || rows_[row].holder < 0 ? AscendingIds::kNone : row;
   }
   Hold hold_at(size_t row) const;
+  void copy_amount(size_t row, int64_t* to) const {
+    const int64_t* const amount = amount_.data() + row * dimensions_;
+    to[0] = amount[0];  // there is mostly one: no loop to set up
+    for (size_t r = 1; r < dimensions_; ++r) to[r] = amount[r];
+  }
   // The row of the machine's latest hold, or kNone.
   uint32_t latest_of(int32_t machine) const {
     if (size_ == 0) return kNone;
@@ -709,8 +712,9 @@ class Cell {
   // machines of named victims that are gone or may not end, ascending
   std::vector<int32_t> lost_rows_;
   std::vector<Taken> placed_now_;
-  std::vector<int64_t> named_holds_;    // those of the transaction that have not ended
-  std::vector<int32_t> rows_of_holds_;  // the machines of these, ascending
+  std::vector<int64_t> named_holds_;      // those of the transaction that have not ended
+  std::vector<uint32_t> rows_of_holds_;   // the machines of these
+  std::vector<uint64_t> has_named_hold_;  // a bit for each machine, if a hold was ever named
 };
 
 }  // namespace agora

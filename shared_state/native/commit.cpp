@@ -138,24 +138,28 @@ void Cell::end_hold(int64_t id, std::vector<Hold>& ended) {
 // once.
 void Cell::find_named_holds(const Claims& claims) {
   named_holds_.clear();
+  for (const uint32_t row : rows_of_holds_) has_named_hold_[row / 64] = 0;
   rows_of_holds_.clear();
+  if (claims.holds.empty()) return;
+  has_named_hold_.resize((machines() + 63) / 64);
   for (const int64_t id : claims.holds) {
     const std::optional<Hold> hold = holds_.find(id);
-    if (hold && hold->holder == claims.scheduler) named_holds_.push_back(id);
+    if (hold && hold->holder == claims.scheduler) {
+      named_holds_.push_back(id);
+      rows_of_holds_.push_back(static_cast<uint32_t>(hold->machine));
+    }
   }
-  std::sort(named_holds_.begin(), named_holds_.end());
+  for (const uint32_t row : rows_of_holds_) has_named_hold_[row / 64] |= uint64_t{1} << (row % 64);
+  if (!std::ranges::is_sorted(named_holds_)) std::ranges::sort(named_holds_);
   named_holds_.erase(std::unique(named_holds_.begin(), named_holds_.end()), named_holds_.end());
-  for (const int64_t id : named_holds_) rows_of_holds_.push_back(holds_.find(id)->machine);
-  std::sort(rows_of_holds_.begin(), rows_of_holds_.end());
 }
 
 // Whether the machine's sequence number has moved, or the transaction names holds and none of them
 // was left on the machine.
 bool Cell::is_stale(const Claims& claims, size_t i) const {
-  const int32_t machine = claims.machine[i];
-  if (claims.seqnum && claims.seqnum[i] != rows_[static_cast<size_t>(machine)].seqnum) return true;
-  return !claims.holds.empty() &&
-         !std::binary_search(rows_of_holds_.begin(), rows_of_holds_.end(), machine);
+  const auto row = static_cast<size_t>(claims.machine[i]);
+  if (claims.seqnum && claims.seqnum[i] != rows_[row].seqnum) return true;
+  return !claims.holds.empty() && (has_named_hold_[row / 64] >> (row % 64) & 1) == 0;
 }
 
 size_t Cell::commit(const Claims& claims, const Answer& answer) {

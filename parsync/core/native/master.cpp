@@ -72,37 +72,6 @@ TasksEnded joined(const std::vector<std::shared_ptr<const TasksEnded>>& events) 
   return all;
 }
 
-// What the accepted claims of a transaction left of each hold that it ended, [holds, R].
-SharedTable<int64_t> remainder_of(const Holds& ended, const Transaction& transaction,
-                                  const CommitResult& result) {
-  const size_t width = ended.amount.width();
-  std::vector<int32_t> machine;  // each once, ascending
-  for (size_t i = 0; i < transaction.size(); ++i)
-    if (result.reason[i] == 0) machine.push_back(transaction.machine[i]);
-  std::ranges::sort(machine);
-  machine.erase(std::ranges::unique(machine).begin(), machine.end());
-  std::vector<int64_t> claimed(machine.size() * width);  // [machines, R]
-  const auto claimed_on = [&](int32_t one) -> int64_t* {
-    const auto at = std::ranges::lower_bound(machine, one);
-    if (at == machine.end() || *at != one) return nullptr;
-    return claimed.data() + static_cast<size_t>(at - machine.begin()) * width;
-  };
-  for (size_t i = 0; i < transaction.size(); ++i)
-    for (size_t r = 0; r < width && result.reason[i] == 0; ++r)
-      claimed_on(transaction.machine[i])[r] += transaction.request.row(i)[r];
-  auto [remainder, left] = SharedTable<int64_t>::make(ended.size(), width);
-  for (size_t i = 0; i < ended.size(); ++i) {
-    std::copy_n(ended.amount.row(i), width, left + i * width);
-    int64_t* const of_machine = claimed_on(ended.machine[i]);
-    for (size_t r = 0; r < width && of_machine != nullptr; ++r) {
-      const int64_t used = std::min(left[i * width + r], of_machine[r]);
-      left[i * width + r] -= used;
-      of_machine[r] -= used;
-    }
-  }
-  return remainder;
-}
-
 }  // namespace
 
 Master::Master(ObservedCell cell, MasterSettings settings, Measurements& records)
@@ -225,6 +194,31 @@ void Master::commit(int64_t now_us, const CommitRequest& event, Effects& effects
     settled.result = result;
     effects.send(owner, std::move(settled));
   }
+}
+
+// What the accepted claims of a transaction left of each hold that it ended, [holds, R]. Of several
+// on one machine the first are used up first.
+SharedTable<int64_t> Master::remainder_of(const Holds& ended, const Transaction& transaction,
+                                          const CommitResult& result) {
+  const size_t width = ended.amount.width();
+  claimed_.resize(cell_.cell().machines() * width);
+  const auto claimed_on = [&](int32_t machine) {
+    return claimed_.data() + static_cast<size_t>(machine) * width;
+  };
+  for (size_t i = 0; i < transaction.size(); ++i)
+    for (size_t r = 0; r < width && result.reason[i] == 0; ++r)
+      claimed_on(transaction.machine[i])[r] += transaction.request.row(i)[r];
+  auto [remainder, left] = SharedTable<int64_t>::make(ended.size(), width);
+  for (size_t i = 0; i < ended.size(); ++i)
+    for (size_t r = 0; r < width; ++r) {
+      int64_t& claimed = claimed_on(ended.machine[i])[r];
+      const int64_t used = std::min(ended.amount.row(i)[r], claimed);
+      left[i * width + r] = ended.amount.row(i)[r] - used;
+      claimed -= used;
+    }
+  for (size_t i = 0; i < transaction.size(); ++i)
+    if (result.reason[i] == 0) std::fill_n(claimed_on(transaction.machine[i]), width, 0);
+  return remainder;
 }
 
 void Master::sync(int64_t now_us, const SyncRequest& event, Effects& effects) {

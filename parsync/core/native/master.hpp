@@ -111,6 +111,8 @@ class Master : public Participant {
   void record_quota_use(int64_t now_us);
 
   void hold(int64_t now_us, const HoldRequest& event, Effects& effects);
+  SharedTable<int64_t> remainder_of(const Holds& ended, const Transaction& transaction,
+                                    const CommitResult& result);
   void notify_holds_ended(HoldEnd cause, const SharedTable<int64_t>& remainder, Effects& effects);
   // Of machines, int32[k], to the queues there.
   void notify_room_freed(SharedColumn<int32_t> machine, Effects& effects);
@@ -128,6 +130,7 @@ class Master : public Participant {
   std::unordered_map<int32_t, SharedColumn<int32_t>> owner_columns_;
   int64_t epoch_ = 0;
   int64_t running_ = 0;
+  std::vector<int64_t> claimed_;  // scratch: [M, R], all 0; empty until a hold ends
 };
 
 }  // namespace agora

@@ -386,20 +386,14 @@ void OfferAllocator::find_offerable(std::span<const int32_t> candidates, const i
   uint32_t rows = 0;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const size_t machine = machine_row(candidates[i]);
-    for (size_t r = 0; r < width_; ++r) left(rows)[r] = std::max<int64_t>(free[i * width_ + r], 0);
+    const int64_t* const of = free + i * width_;
+    left(rows)[0] = std::max<int64_t>(of[0], 0);
+    for (size_t r = 1; r < width_; ++r) left(rows)[r] = std::max<int64_t>(of[r], 0);
     machine_[rows] = candidates[i];
     rows += up_[machine] && is_offerable(left(rows));
   }
   machine_.resize(rows);
   left_.resize(rows * width_);
-}
-
-// Whether the amount is no smaller than the smallest offer. Task-sized grants have no such bound.
-bool OfferAllocator::is_offerable(const int64_t* amount) const {
-  if (!has_smallest_) return !is_zero(amount, width_);
-  for (size_t r = 0; r < width_; ++r)
-    if (settings_.smallest[r] > 0 && amount[r] >= settings_.smallest[r]) return true;
-  return false;
 }
 
 Stream OfferAllocator::stream_of(uint64_t purpose) const {
@@ -454,6 +448,7 @@ void OfferAllocator::run_stage(Stage stage, int64_t now_us, Stream& sorter) {
 // serve_turn() for all machines, where there are no quotas, turns are of one machine, and all
 // frameworks that want offers are of one role: only these change places.
 void OfferAllocator::offer_in_group(int64_t now_us, int32_t group) {
+  std::ranges::fill(granted_, 0);
   for (size_t i = 0; i < order_.size(); ++i) {
     if (i + kPrefetchRows < order_.size()) prefetch(order_[i + kPrefetchRows]);
     const uint32_t row = order_[i];
@@ -462,16 +457,10 @@ void OfferAllocator::offer_in_group(int64_t now_us, int32_t group) {
       Framework& framework = frameworks_[static_cast<size_t>(tree_.framework(leaves[place]))];
       if (framework.filters.hides(machine_[row], left(row), now_us)) continue;
       add_offer(framework, row);
+      add_to(framework.offered, left(row));
+      add_to(granted_, left(row));
       tree_.charge_leaf(group, place, left(row));
       break;
-    }
-  }
-  std::ranges::fill(granted_, 0);
-  for (size_t i = 0; i < offers_.framework.size(); ++i) {
-    Framework& framework = at(offers_.framework[i]);
-    for (size_t r = 0; r < width_; ++r) {
-      framework.offered[r] += offers_.amount[i * width_ + r];
-      granted_[r] += offers_.amount[i * width_ + r];
     }
   }
   tree_.charge(group, granted_.data(), +1, static_cast<int64_t>(offers_.framework.size()));
@@ -491,7 +480,7 @@ void OfferAllocator::offer_turn(int64_t now_us, std::span<uint32_t> turn, Stream
         continue;
       }
       add_offer(framework, row);
-      for (size_t r = 0; r < width_; ++r) granted_[r] += left(row)[r];
+      add_to(granted_, left(row));
     }
     const auto offers = static_cast<int64_t>(turn.size() - hidden);
     turn = turn.first(hidden);

@@ -211,7 +211,15 @@ class OfferAllocator {
   void find_offerable(std::span<const int32_t> candidates, const int64_t* free);
   void shuffle(Stage stage);
   Stream stream_of(uint64_t purpose) const;
-  bool is_offerable(const int64_t* amount) const;
+  // Whether the amount, 0 or more, is no smaller than the smallest offer. Task-sized grants have no
+  // such bound.
+  bool is_offerable(const int64_t* amount) const {
+    for (size_t r = 0; r < width_; ++r)
+      if (has_smallest_ ? settings_.smallest[r] > 0 && amount[r] >= settings_.smallest[r]
+                        : amount[r] > 0)
+        return true;
+    return false;
+  }
   int64_t unmet(const Quota& quota, size_t resource) const;
   void find_headroom(const int64_t* free);
   // In these, a machine is named by its row in machine_.
@@ -229,6 +237,10 @@ class OfferAllocator {
     offers_.framework.push_back(framework.number);
     offers_.machine.push_back(machine_[row]);
     for (size_t r = 0; r < width_; ++r) offers_.amount.push_back(left(row)[r]);
+  }
+  void add_to(std::vector<int64_t>& sum, const int64_t* amount) const {
+    sum[0] += amount[0];  // there is mostly one: no loop to set up
+    for (size_t r = 1; r < width_; ++r) sum[r] += amount[r];
   }
   // Asks for the memory that offering the machine reads.
   void prefetch(uint32_t row) const {

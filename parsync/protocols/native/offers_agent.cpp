@@ -26,8 +26,10 @@ size_t OfferedRoom::row_of(int32_t machine) const {
 size_t OfferedRoom::partitions() const {
   const StaticCellState& state = view_.static_state();
   std::vector<uint8_t> has_some(state.partitions());
-  for (const int32_t machine : machine_) has_some[state.index.partition_of(machine)] = 1;
-  return static_cast<size_t>(std::ranges::count(has_some, 1));
+  size_t count = 0;
+  for (size_t i = 0; i < size() && count < has_some.size(); ++i)
+    count += std::exchange(has_some[state.index.partition_of(machine_[i])], 1) == 0;
+  return count;
 }
 
 void OfferedRoom::start(int64_t now_us) {
@@ -51,7 +53,8 @@ void OfferedRoom::add(int64_t now_us, const Offers& event) {
   check_rows("Offers", count, event.machine, event.amount);
   if (event.amount.width() != width_)
     throw std::invalid_argument("Offers: expected an amount of each resource");
-  for (const int32_t machine : event.machine) row_of(machine);
+  for (const int32_t machine : event.machine)
+    if (static_cast<uint32_t>(machine) >= machines()) row_of(machine);  // throws
   offer_.insert(offer_.end(), event.offer.begin(), event.offer.end());
   machine_.insert(machine_.end(), event.machine.begin(), event.machine.end());
   amount_.insert(amount_.end(), event.amount.data(), event.amount.data() + event.amount.count());
@@ -92,22 +95,27 @@ void OfferedRoom::end_round(int64_t now_us, std::span<const uint8_t> kept) {
   if (!kept.empty() && kept.size() != size())
     throw std::invalid_argument("kept: expected a value for each offer");
   const size_t round = std::exchange(round_, 0);
-  if (kept.empty() && round == size()) {
-    remove_all(now_us);
-    return;
-  }
-  remove(now_us,
-         [&](size_t i) { return i < round && (kept.empty() || !kept[i] || rescinded_[i]); });
+  if (kept.empty()) return remove_first(now_us, round);
+  remove(now_us, [&](size_t i) { return i < round && (!kept[i] || rescinded_[i]); });
 }
 
 std::vector<int64_t> OfferedRoom::remove_all(int64_t now_us) {
   assert(round_ == 0);  // a round's offers end with the round
-  view_.shift(machine_, amount_.data(), -1, now_us);
-  machine_.clear();
-  amount_.clear();
-  made_us_.clear();
-  rescinded_.clear();
-  return std::exchange(offer_, {});
+  std::vector<int64_t> offer = offer_;
+  remove_first(now_us, size());
+  return offer;
+}
+
+void OfferedRoom::remove_first(int64_t now_us, size_t count) {
+  view_.shift({machine_.data(), count}, amount_.data(), -1, now_us);
+  const auto erase = [](auto& column, size_t values) {
+    column.erase(column.begin(), column.begin() + static_cast<ptrdiff_t>(values));
+  };
+  erase(offer_, count);
+  erase(machine_, count);
+  erase(amount_, count * width_);
+  erase(made_us_, count);
+  erase(rescinded_, count);
 }
 
 // Removes the offers that `goes(i)` says, and their room from the view.

@@ -62,6 +62,8 @@ class OfferedRoom {
 
  private:
   size_t row_of(int32_t machine) const;
+  // The first `count` offers.
+  void remove_first(int64_t now_us, size_t count);
   template <class Goes>
   void remove(int64_t now_us, const Goes& goes);
 

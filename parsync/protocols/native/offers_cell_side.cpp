@@ -352,6 +352,7 @@ void OffersCellSide::allocate(int64_t now_us, Effects& effects) {
     }
   };
   free_.clear();
+  free_.reserve(candidates.size() * width());
   for (const int32_t one : candidates) add_free(free_, static_cast<size_t>(one));
   // guarantees may be met on any machine
   all_free_.clear();
@@ -407,8 +408,8 @@ void OffersCellSide::on_held(int64_t now_us, const HoldReply& event, Effects& ef
 void OffersCellSide::make(int64_t now_us, const NewOffers& made, std::span<const int64_t> ids,
                           Effects& effects) {
   const bool had_none = offers_.size() == 0;
-  offers_.add(ids, made.agent.span(), made.machine.span(), made.amount.data(),
-              std::vector<int64_t>(made.size(), made.made_us));
+  made_us_.assign(made.size(), made.made_us);
+  offers_.add(ids, made.agent.span(), made.machine.span(), made.amount.data(), made_us_);
   std::vector<size_t> count_of(epoch_.size());
   for (const int32_t agent : made.agent) ++count_of[static_cast<size_t>(agent)];
   if (settings_.timeout_us && had_none && offers_.size() > 0)
@@ -465,14 +466,22 @@ void OffersCellSide::refuse(int64_t now_us, const EndedOffers& ended,
   for (const int32_t agent : ended.agents()) {
     const int64_t refuse_us = settings_.refuse_us[static_cast<size_t>(agent)];
     if (refuse_us == 0) continue;
-    machine.clear();
-    machine.reserve(ended.size());
-    amount_.clear();
-    for (size_t i = 0; i < ended.size(); ++i) {
-      const int64_t* const of = amount.data() + i * width();
-      if (ended.agent[i] != agent || is_zero(of, width())) continue;
+    const auto is_refused = [&](size_t i) {
+      return ended.agent[i] == agent && !is_zero(amount.data() + i * width(), width());
+    };
+    size_t first = 0;  // that is not
+    while (first < ended.size() && is_refused(first)) ++first;
+    if (first == ended.size()) {  // mostly
+      allocator_.refuse(agent, ended.machine, amount.data(), now_us + refuse_us);
+      continue;
+    }
+    machine.assign(ended.machine.begin(), ended.machine.begin() + static_cast<ptrdiff_t>(first));
+    amount_.assign(amount.begin(), amount.begin() + static_cast<ptrdiff_t>(first * width()));
+    for (size_t i = first; i < ended.size(); ++i) {
+      if (!is_refused(i)) continue;
       machine.push_back(ended.machine[i]);
-      for (size_t r = 0; r < width(); ++r) amount_.push_back(of[r]);
+      const int64_t* const of = amount.data() + i * width();
+      amount_.insert(amount_.end(), of, of + width());
     }
     allocator_.refuse(agent, machine, amount_.data(), now_us + refuse_us);
   }

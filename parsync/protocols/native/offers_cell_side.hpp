@@ -221,7 +221,7 @@ class OffersCellSide final : public Participant {
   int64_t runs_ = 0;
 
   // scratch
-  std::vector<int64_t> free_, all_free_, amount_;
+  std::vector<int64_t> free_, all_free_, amount_, made_us_;
   std::vector<int32_t> owner_;
 };
 

@@ -158,9 +158,11 @@ void RoleTree::charge_leaf(int32_t group, size_t place, const int64_t* amount) {
   Node& node = nodes_[index(leaf)];
   add(node, amount, +1, 1);
   compute_share(node);
-  for (; place + 1 < order.size() && is_before(order[place + 1], leaf); ++place)
-    order[place] = order[place + 1];
-  order[place] = leaf;
+  const auto next = order.begin() + static_cast<std::ptrdiff_t>(place) + 1;
+  if (next == order.end() || !is_before(*next, leaf)) return;
+  const auto before = [this](int32_t one, int32_t other) { return is_before(one, other); };
+  const auto to = std::lower_bound(next + 1, order.end(), leaf, before);
+  *std::copy(next, to, next - 1) = leaf;
 }
 
 void RoleTree::place(int32_t node) {

@@ -143,16 +143,22 @@ def check(copy: Copy, mutation: Mutation) -> str:
     return f"the tests could not run: {done.stdout[-2000:]}{done.stderr[-2000:]}"
 
 
+def all_tests(chosen: Iterable[Mutation]) -> tuple[str, ...]:
+    """What finds these bugs, as arguments of few calls of Copy.test(): whole files together, but
+    those with options of pytest and C++ tests by themselves."""
+    found_by = dict.fromkeys(mutation.found_by for mutation in chosen)
+    alone = [tests for tests in found_by if " -" in tests or tests.endswith(".cpp")]
+    files = dict.fromkeys(" ".join(tests for tests in found_by if tests not in alone).split())
+    return (*filter(None, [" ".join(files)]), *alone)
+
+
 def main(names: list[str]) -> int:
     """Check the bugs of these names, or all; return the exit status."""
     chosen = [m for m in MUTATIONS if not names or any(name in m.name for name in names)]
     failed = 0
     with tempfile.TemporaryDirectory(prefix="agora-mutations-") as folder:
         copy = Copy(Path(folder))
-        tests = dict.fromkeys(" ".join(m.found_by for m in chosen).split())
-        native = [test for test in tests if test.endswith(".cpp")]
-        others = " ".join(test for test in tests if test not in native)
-        for test in (*filter(None, [others]), *native):
+        for test in all_tests(chosen):
             sound = copy.test(test)
             if sound.returncode != 0:
                 print(f"{test} fails without any bug:")

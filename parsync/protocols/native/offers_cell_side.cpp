@@ -178,7 +178,7 @@ void OffersCellSide::on_subscribed(int64_t now_us, const Subscribe& event, Effec
   epoch = event.epoch;
   const auto agent = static_cast<int32_t>(event.agent);
   const auto own = offers_.end_if([&](size_t row) { return offers_.agent(row) == agent; });
-  count_end(now_us, own, kRescinded);
+  account_for_ended(now_us, own, kRescinded);
   release(own, effects);
   allocator_.deactivate(agent);  // forget filters, too
   allocator_.activate(agent);
@@ -195,10 +195,10 @@ void OffersCellSide::on_answered(int64_t now_us, const OffersAnswered& event, Ef
   for (const size_t at : place)
     used.insert(used.end(), event.accepted_amount.row(at), event.accepted_amount.row(at) + width());
   for (size_t i = 0; i < left.size(); ++i) left[i] -= used[i];
-  count_end(now_us, accepted, kAccepted, &used);
+  account_for_ended(now_us, accepted, kAccepted, &used);
   refuse(now_us, accepted, left);
   const std::vector<size_t> declined = offers_.end(event.declined.span()).row;
-  count_end(now_us, declined, kDeclined);
+  account_for_ended(now_us, declined, kDeclined);
   refuse(now_us, declined, amounts_of(declined));
   release(declined, effects);
   if (settings_.freed_triggers && !declined.empty())
@@ -210,14 +210,14 @@ void OffersCellSide::on_holds_ended(int64_t now_us, const HoldsEnded& event, Eff
   check_table("HoldsEnded", event.remainder, event.hold.size(), width());
   const auto [rows, place] = offers_.end(event.hold.span());
   if (event.cause == static_cast<int64_t>(HoldEnd::Lost)) {
-    count_end(now_us, rows, kRescinded);
+    account_for_ended(now_us, rows, kRescinded);
     return tell(rows, effects);
   }
   std::vector<int64_t> left, used = amounts_of(rows);
   for (const size_t at : place)
     left.insert(left.end(), event.remainder.row(at), event.remainder.row(at) + width());
   for (size_t i = 0; i < used.size(); ++i) used[i] -= left[i];
-  count_end(now_us, rows, kAccepted, &used);
+  account_for_ended(now_us, rows, kAccepted, &used);
   refuse(now_us, rows, left);
   if (settings_.freed_triggers) trigger(now_us, machines_of(rows), effects);
 }
@@ -236,7 +236,7 @@ void OffersCellSide::on_machines_changed(int64_t now_us, const MachinesChanged& 
   if (!settings_.locks) {
     const auto rows = offers_.end_if(
         [&](size_t row) { return lost[static_cast<size_t>(offers_.machine(row))] != 0; });
-    count_end(now_us, rows, kRescinded);
+    account_for_ended(now_us, rows, kRescinded);
     tell(rows, effects);
   }
   if (!up.empty()) trigger(now_us, up, effects);
@@ -347,6 +347,8 @@ void OffersCellSide::allocate(int64_t now_us, Effects& effects) {
 
 // The cell holds what it was asked for, but for what is gone.
 void OffersCellSide::on_held(int64_t now_us, const HoldReply& event, Effects& effects) {
+  if (asked_.size() == 0 || event.sequence != requests_)
+    throw std::invalid_argument("HoldReply: expected the answer to the last request");
   check_rows("HoldReply", asked_.size(), event.hold);
   const NewOffers asked = std::exchange(asked_, NewOffers{});
   owner_.clear();
@@ -412,9 +414,10 @@ void OffersCellSide::make(int64_t now_us, const NewOffers& made, std::span<const
 
 // Offers end.
 
-// Counts offers that have ended. used: what was claimed of each; null: nothing.
-void OffersCellSide::count_end(int64_t now_us, const std::vector<size_t>& rows, Count how,
-                               const std::vector<int64_t>* used) {
+// Counts how offers have ended, and takes them off what their agents are charged for. used: what
+// was claimed of each; null: nothing.
+void OffersCellSide::account_for_ended(int64_t now_us, const std::vector<size_t>& rows, Count how,
+                                       const std::vector<int64_t>* used) {
   owner_.clear();
   amount_.clear();
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -481,7 +484,7 @@ void OffersCellSide::expire(int64_t now_us, Effects& effects) {
   if (!settings_.timeout_us) throw std::invalid_argument("ExpiryDue: offers do not expire");
   const int64_t last_us = now_us - *settings_.timeout_us;
   const auto old = offers_.end_if([&](size_t row) { return offers_.made_us(row) <= last_us; });
-  count_end(now_us, old, kExpired);
+  account_for_ended(now_us, old, kExpired);
   release(old, effects);
   tell(old, effects);
   if (offers_.size() > 0) effects.set_timer(next_expiry_us(), ExpiryDue());

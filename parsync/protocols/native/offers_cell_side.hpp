@@ -171,8 +171,8 @@ class OffersCellSide final : public Participant {
   void on_held(int64_t now_us, const HoldReply& event, Effects& effects);
   void make(int64_t now_us, const NewOffers& made, std::span<const int64_t> ids, Effects& effects);
 
-  void count_end(int64_t now_us, const std::vector<size_t>& rows, Count how,
-                 const std::vector<int64_t>* used = nullptr);
+  void account_for_ended(int64_t now_us, const std::vector<size_t>& rows, Count how,
+                         const std::vector<int64_t>* used = nullptr);
   void count_held(int64_t now_us, size_t row);
   void refuse(int64_t now_us, const std::vector<size_t>& rows, const std::vector<int64_t>& amount);
   void release(const std::vector<size_t>& rows, Effects& effects);

@@ -355,14 +355,18 @@ def _mix_group(name: str, count: int, scale: Scale, decision: ModelledTime) -> G
     return group.model_copy(update={"name": kind})
 
 
+def _runs_schedulers(protocol: str) -> bool:
+    """Whether a protocol with its default options does."""
+    spec = protocols.get(protocol)
+    return ProtocolCapability.RUNS_SCHEDULERS in spec.capabilities_of(spec.parse_options({}))
+
+
 def _without_schedulers() -> list[str]:
     """The protocols that run no schedulers, by their default options."""
     found: list[str] = []
     for kind in protocols.kinds():
         with suppress(AgoraError):  # one that cannot be loaded is not to be had
-            spec = protocols.get(kind)
-            capabilities = spec.capabilities_of(spec.parse_options({}))
-            if ProtocolCapability.RUNS_SCHEDULERS not in capabilities:
+            if not _runs_schedulers(kind):
                 found.append(kind)
     return found
 
@@ -371,6 +375,17 @@ def _mix_group_of(
     protocol: str, kind: str, count: int, decision: ModelledTime | None
 ) -> GroupConfig:
     """A group of another protocol, with the options that it has by default."""
+    given = f"--mix: '{protocol}{kind and ':'}{_shortened(kind)}={count}'"
+    runs_schedulers = _runs_schedulers(protocol)
+    if kind and not runs_schedulers:
+        raise AgoraError(
+            f"{given}: protocol '{protocol}' runs no schedulers, expected '{protocol}={count}'"
+        )
+    if runs_schedulers and not kind:
+        raise AgoraError(
+            f"{given}: protocol '{protocol}' runs schedulers, expected '{protocol}:KIND={count}' "
+            f"with a kind of scheduler ({registry.listing()})"
+        )
     tree = {
         "name": f"{protocol}:{kind}" if kind else protocol,
         "kind": kind or None,

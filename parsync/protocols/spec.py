@@ -186,6 +186,8 @@ class ProtocolSpec:
         capabilities: What its groups need of the runtimes: a set, or a function that returns one
             for the options of a group. To be asked for by capabilities_of().
         check: Raises AgoraError if groups with these options cannot share an arm.
+        check_shared: Raises AgoraError if the options of the protocol as a whole do not go with
+            those of the groups.
         tables: The schemas of the protocol's own tables of measurements, by name. Its participants
             add rows by the effect Record; the tables are then kept, written and described as those
             of every run (parsync/metrics/tables.py) are.
@@ -215,6 +217,7 @@ class ProtocolSpec:
         NO_CAPABILITIES
     )
     check: Callable[[tuple[Member, ...], int], None] = lambda members, partitions: None
+    check_shared: Callable[[tuple[Member, ...], Any], None] = lambda members, options: None
     tables: Tables = field(default_factory=dict)
     shared_options: type[BaseModel] = NoOptions
     reach: Callable[[Any], GroupReach] = lambda options: GroupReach()

@@ -519,8 +519,9 @@ def check_protocols(arm: ArmConfig) -> None:
     if arm.quotas is not None:
         _check_quotas(arm)
     for kind in arm.protocol_kinds:
-        arm.options_of(kind)
-        protocols.get(kind).check(arm.members_of(kind), arm.partitions)
+        spec, members = protocols.get(kind), arm.members_of(kind)
+        spec.check(members, arm.partitions)
+        spec.check_shared(members, arm.options_of(kind))
     tables_of(arm.protocol_kinds)
 
 

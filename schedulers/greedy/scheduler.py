@@ -189,16 +189,7 @@ class GreedyScheduler:
             assert self._columns is not None, "planner() makes them"
             preference, request = self._columns.columns_of(task)
             prices = self.learn(task, preference, request, view, context)
-        found, self.work = planner.plan_and_claim(
-            view,
-            task,
-            context.partition_order,
-            int(context.ranking),
-            int(context.quality),
-            context.stream,
-            context.now_us,
-            prices,
-        )
+        found, self.work = plan_natively(planner, task, view, context, prices)
         return claimed_plan(found, task, self.learning, self.priced_machines)
 
     def planner(self, table: TaskBatch) -> NativePlanner:
@@ -332,6 +323,26 @@ class NativePlanner(Protocol):
 NativePlan = tuple[
     Int64, Int32, Int64, Int64, Int64, Int64 | None, NDArray[np.int8] | None, int, int, int
 ]
+
+
+def plan_natively(
+    planner: NativePlanner,
+    task: Int64,
+    view: ClusterView,
+    context: PlanContext,
+    prices: object = None,
+) -> tuple[NativePlan, tuple[int, int, int, int]]:
+    """NativePlanner.plan_and_claim() in this context."""
+    return planner.plan_and_claim(
+        view,
+        task,
+        context.partition_order,
+        int(context.ranking),
+        int(context.quality),
+        context.stream,
+        context.now_us,
+        prices,
+    )
 
 
 def claimed_plan(

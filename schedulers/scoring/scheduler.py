@@ -20,7 +20,7 @@ import numpy as np
 
 from schedulers import _native
 from schedulers.decision_clock import PS_PER_OPERATION
-from schedulers.greedy.scheduler import NativePlanner, claimed_plan
+from schedulers.greedy.scheduler import NativePlanner, claimed_plan, plan_natively
 from schedulers.interface import (
     NONE,
     ClaimedPlan,
@@ -113,16 +113,7 @@ class ScoringScheduler:
         self, table: TaskBatch, task: Int64, view: ClusterView, context: PlanContext
     ) -> ClaimedPlan:
         """Plan and claim in one native call (ClaimingScheduler)."""
-        found, work = self.planner(table).plan_and_claim(
-            view,
-            task,
-            context.partition_order,
-            int(context.ranking),
-            int(context.quality),
-            context.stream,
-            context.now_us,
-            None,
-        )
+        found, work = plan_natively(self.planner(table), task, view, context)
         _, self._tasks, self.looked_at, self._scored = work
         return claimed_plan(found, task)
 

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "agent_world.hpp"
 #include "check.hpp"
 #include "hand_driven.hpp"
 #include "parsync/core/native/event.hpp"
@@ -28,44 +29,8 @@ static Draws draw(7321);
 
 namespace {
 
-constexpr size_t kTasks = 160, kMachines = 9, kPartitions = 3, kAgents = 3, kPerBatch = 4;
+constexpr size_t kTasks = 160, kAgents = 3;
 constexpr int64_t kSampleUs = 2000, kMessageUs = 5, kEndUs = 2'000'000;
-
-// The workload and the cell, which all agents share. Views and cells of one resource are narrow.
-struct Setting {
-  const size_t resources = 1 + draw(2);
-  std::vector<int64_t> request, gang, job, submit_us, duration_us, offsets{0, 3, 6, 9};
-  std::vector<int32_t> preference = std::vector<int32_t>(kTasks, 0);
-  std::vector<int8_t> task_class = std::vector<int8_t>(kTasks, 0);
-  std::vector<int64_t> starts{0, 0}, none64{}, zero{0};
-  std::vector<int32_t> none32{}, rack = std::vector<int32_t>(kMachines, 0);
-  Catalog catalog{{starts, none32, none64, starts, none32, none64, zero, zero, rack}};
-
-  Setting() {
-    for (size_t i = 0; i < kTasks; ++i) {
-      for (size_t r = 0; r < resources; ++r) request.push_back(1 + static_cast<int64_t>(draw(3)));
-      job.push_back(static_cast<int64_t>(i / kPerBatch));
-      gang.push_back(i / kPerBatch % 5 == 0 ? job.back() : kNoGang);
-      submit_us.push_back(static_cast<int64_t>(i / kPerBatch) * 60);
-      duration_us.push_back(100 + static_cast<int64_t>(draw(300)));
-    }
-  }
-  std::vector<int64_t> limit() const { return std::vector<int64_t>(kMachines * resources, 6); }
-  PreferenceColumns columns() const {
-    return {starts, none32, none64, starts, none32, none64, zero, zero, rack};
-  }
-  PlacingColumns placing() const {
-    return {kTasks,
-            resources,
-            request.data(),
-            static_cast<int64_t>(resources),
-            1,
-            preference.data(),
-            1,
-            gang.data(),
-            1};
-  }
-};
 
 std::unique_ptr<SyncPolicy> any_policy(int64_t index) {
   const SyncContext context{400, kPartitions, index, kAgents};
@@ -78,7 +43,7 @@ std::unique_ptr<SyncPolicy> any_policy(int64_t index) {
 
 class TestAgent {
  public:
-  TestAgent(const Setting& setting, int64_t index)
+  TestAgent(const AgentSetting& setting, int64_t index)
       : policy_(any_policy(index)),
         cell_(
             std::make_shared<StaticCellState>(setting.resources, setting.limit(),
@@ -108,7 +73,7 @@ class TestAgent {
   }
 
  private:
-  OptimisticAgent::Settings settings(const Setting& setting, int64_t index) const {
+  OptimisticAgent::Settings settings(const AgentSetting& setting, int64_t index) const {
     OptimisticAgent::Settings made;
     made.index = index;
     made.sample_us = kSampleUs;
@@ -228,7 +193,7 @@ class World {
   bool lost() const { return lost_; }
 
  private:
-  static std::vector<std::unique_ptr<TestAgent>> make_agents(const Setting& setting) {
+  static std::vector<std::unique_ptr<TestAgent>> make_agents(const AgentSetting& setting) {
     std::vector<std::unique_ptr<TestAgent>> made;
     for (size_t i = 0; i < kAgents; ++i)
       made.push_back(std::make_unique<TestAgent>(setting, static_cast<int64_t>(i)));
@@ -303,13 +268,6 @@ class World {
     return ::odd_column<T>(draw, 180);
   }
 
-  template <class T>
-  static SharedColumn<T> odd_column_of(size_t rows) {
-    auto [made, values] = SharedColumn<T>::make(rows);
-    for (size_t i = 0; i < rows; ++i) values[i] = static_cast<T>(draw(kTasks + 5)) - 2;
-    return made;
-  }
-
   static PartitionDeltaPtr odd_delta() {
     PartitionDelta made;
     made.partition = static_cast<int64_t>(draw(6)) - 2;
@@ -324,85 +282,38 @@ class World {
 
   static EventPtr odd_event() {
     const auto number = [] { return static_cast<int64_t>(draw(300)) - 10; };
-    const auto of = [](auto event) -> EventPtr {
-      return std::make_shared<const decltype(event)>(std::move(event));
-    };
-    switch (draw(13)) {
+    switch (draw(12)) {
       case 0: {
-        TasksSubmitted event;
-        event.task = odd_column<int64_t>();
-        return of(std::move(event));
-      }
-      case 1: {
         SyncReply event;
         event.epoch = static_cast<int64_t>(draw(2));
         for (uint64_t deltas = draw(3); deltas > 0; --deltas) event.deltas.push_back(odd_delta());
-        return of(std::move(event));
+        return shared_event(std::move(event));
       }
-      case 2: {
-        CommitResult result;
-        result.sequence = number();
-        result.reason = odd_column<int8_t>();
-        result.allocation = odd_column<int64_t>();
-        result.rival = odd_column<int32_t>();
-        result.age_us = odd_column<int64_t>();
-        result.version = odd_column<int64_t>();
-        CommitReply event;
-        event.result = std::make_shared<const CommitResult>(std::move(result));
-        return of(std::move(event));
-      }
-      case 3: {
-        TasksEnded event;
-        event.change = static_cast<int64_t>(draw(8)) - 1;
-        const size_t rows = draw(4);  // of one length, so that nothing but the contents is odd
-        event.task = odd_column_of<int64_t>(rows);
-        event.allocation = odd_column_of<int64_t>(rows);
-        // one that the view shows, or one to come
-        event.version = SharedColumn<int64_t>::filled(rows, draw(2) ? 1 : 1'000'000);
-        auto [machine, machines] = SharedColumn<int32_t>::make(rows);
-        for (size_t i = 0; i < rows; ++i) machines[i] = static_cast<int32_t>(draw(kMachines + 1));
-        event.machine = machine;
-        auto [request, requests] = SharedTable<int64_t>::make(rows, 1 + draw(3));
-        std::fill_n(requests, request.count(), 1);
-        event.request = request;
-        return of(std::move(event));
-      }
-      case 4: {
-        TasksAdopted event;
-        event.task = odd_column<int64_t>();
-        event.allocation = odd_column<int64_t>();
-        event.machine = odd_column<int32_t>();
-        return of(std::move(event));
-      }
-      case 5: {
+      case 1: {
         optimistic::SyncDue event;
         event.k = number();
-        return of(event);
+        return shared_event(event);
       }
-      case 6: {
+      case 2: {
         optimistic::RequeueDue event;
         event.key = number();
-        return of(event);
+        return shared_event(event);
       }
-      case 7: {
+      case 3: {
         optimistic::RetryDue event;
         event.round = number();
-        return of(event);
+        return shared_event(event);
       }
-      case 8:
-        return of(optimistic::RoundDue{});
-      case 9:
-        return of(DecisionDone{});
-      case 10:
-        return of(SampleDue{});
-      case 11:
-        return of(QuotaGrant{});
+      case 4:
+        return shared_event(optimistic::RoundDue{});
+      case 5:
+        return shared_event(HeartbeatDue{});
       default:
-        return of(HeartbeatDue{});
+        return odd_agent_event(draw, kTasks);
     }
   }
 
-  Setting setting_;
+  AgentSetting setting_{draw, kTasks};
   Measurements records_{kCellTables};
   Cell cell_;
   std::vector<std::unique_ptr<TestAgent>> agents_;

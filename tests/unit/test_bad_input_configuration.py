@@ -175,6 +175,10 @@ def test_a_file_that_makes_no_sense(
         (["--mix", "optimistic:=3"], "--mix: 'optimistic:=3' is not of the form [protocol:]kind="),
         (["--mix", "oracle=3"], "--mix: unknown 'oracle'"),
         (["--mix", "nope=3"], "or a protocol that runs no schedulers (probing)"),
+        (["--mix", "offers=3"], "--mix: 'offers=3': protocol 'offers' runs schedulers, expected"
+         " 'offers:KIND=3' with a kind of scheduler (best_fit, "),
+        (["--mix", "probing:random=3"], "--mix: 'probing:random=3': protocol 'probing' runs no"
+         " schedulers, expected 'probing=3'"),
         (["--mix", "latency_first=0"], "at least one scheduler"),
         (["--mix", "latency_first=-3"], "is not of the form"),
         (["--mix", "latency_first=1,latency_first=2"], "--mix: a name appears twice"),

@@ -29,6 +29,7 @@ void bind_offers(nb::module_& module);
 void bind_offers_agent(nb::module_& module);
 void bind_offers_events(nb::module_& module);
 void bind_probing(nb::module_& module);
+void bind_scheduler_agent(nb::module_& module);
 void bind_probing_events(nb::module_& module);
 
 namespace {
@@ -428,6 +429,7 @@ NB_MODULE(_native, module) {
   bind_shared_demand(module);
   bind_strategies(module);
   bind_sync(module);
+  bind_scheduler_agent(module);
   bind_optimistic_agent(module);
   bind_offers_agent(module);
   bind_offers(module);

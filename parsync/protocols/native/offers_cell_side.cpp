@@ -208,7 +208,7 @@ void OffersCellSide::on_subscribed(int64_t now_us, const Subscribe& event, Effec
   epoch = event.epoch;
   const auto agent = static_cast<int32_t>(event.agent);
   const EndedOffers own = offers_.end_if([&](size_t row) { return offers_.agent(row) == agent; });
-  count_end(now_us, own, kRescinded);
+  account_for_ended(now_us, own, kRescinded);
   release(own, effects);
   allocator_.deactivate(agent);  // forget filters, too
   allocator_.activate(agent);
@@ -226,10 +226,10 @@ void OffersCellSide::on_answered(int64_t now_us, const OffersAnswered& event, Ef
   for (const size_t at : place)
     used.insert(used.end(), event.accepted_amount.row(at), event.accepted_amount.row(at) + width());
   for (size_t i = 0; i < left.size(); ++i) left[i] -= used[i];
-  count_end(now_us, accepted, kAccepted, &used);
+  account_for_ended(now_us, accepted, kAccepted, &used);
   refuse(now_us, accepted, left);
   const EndedOffers declined = offers_.end(event.declined.span());
-  count_end(now_us, declined, kDeclined);
+  account_for_ended(now_us, declined, kDeclined);
   refuse(now_us, declined, declined.amount);
   release(declined, effects);
   if (settings_.freed_triggers && declined.size() > 0) trigger(now_us, declined.machine, effects);
@@ -241,14 +241,14 @@ void OffersCellSide::on_holds_ended(int64_t now_us, const HoldsEnded& event, Eff
   std::vector<size_t> place;
   const EndedOffers ended = offers_.end(event.hold.span(), &place);
   if (event.cause == static_cast<int64_t>(HoldEnd::Lost)) {
-    count_end(now_us, ended, kRescinded);
+    account_for_ended(now_us, ended, kRescinded);
     return tell(ended, effects);
   }
   std::vector<int64_t> left, used = ended.amount;
   for (const size_t at : place)
     left.insert(left.end(), event.remainder.row(at), event.remainder.row(at) + width());
   for (size_t i = 0; i < used.size(); ++i) used[i] -= left[i];
-  count_end(now_us, ended, kAccepted, &used);
+  account_for_ended(now_us, ended, kAccepted, &used);
   refuse(now_us, ended, left);
   if (settings_.freed_triggers) trigger(now_us, ended.machine, effects);
 }
@@ -267,7 +267,7 @@ void OffersCellSide::on_machines_changed(int64_t now_us, const MachinesChanged& 
   if (!settings_.locks) {
     const EndedOffers ended = offers_.end_if(
         [&](size_t row) { return lost[static_cast<size_t>(offers_.machine(row))] != 0; });
-    count_end(now_us, ended, kRescinded);
+    account_for_ended(now_us, ended, kRescinded);
     tell(ended, effects);
   }
   if (!up.empty()) trigger(now_us, up, effects);
@@ -386,6 +386,8 @@ void OffersCellSide::allocate(int64_t now_us, Effects& effects) {
 
 // The cell holds what it was asked for, but for what is gone.
 void OffersCellSide::on_held(int64_t now_us, const HoldReply& event, Effects& effects) {
+  if (asked_.size() == 0 || event.sequence != requests_)
+    throw std::invalid_argument("HoldReply: expected the answer to the last request");
   check_rows("HoldReply", asked_.size(), event.hold);
   const NewOffers asked = std::exchange(asked_, NewOffers{});
   if (std::ranges::all_of(event.hold, [](int64_t id) { return id >= 0; }))
@@ -442,9 +444,10 @@ void OffersCellSide::make(int64_t now_us, const NewOffers& made, std::span<const
 
 // Offers end.
 
-// Counts offers that have ended. used: what was claimed of each; null: nothing.
-void OffersCellSide::count_end(int64_t now_us, const EndedOffers& ended, Count how,
-                               const std::vector<int64_t>* used) {
+// Counts how offers have ended, and takes them off what their agents are charged for. used: what
+// was claimed of each; null: nothing.
+void OffersCellSide::account_for_ended(int64_t now_us, const EndedOffers& ended, Count how,
+                                       const std::vector<int64_t>* used) {
   for (size_t i = 0; i < ended.size(); ++i) {
     const int32_t agent = ended.agent[i];
     ++count(how, agent);
@@ -514,7 +517,7 @@ void OffersCellSide::expire(int64_t now_us, Effects& effects) {
   const int64_t last_us = now_us - *settings_.timeout_us;
   const EndedOffers old =
       offers_.end_if([&](size_t row) { return offers_.made_us(row) <= last_us; });
-  count_end(now_us, old, kExpired);
+  account_for_ended(now_us, old, kExpired);
   release(old, effects);
   tell(old, effects);
   if (offers_.size() > 0) effects.set_timer(next_expiry_us(), ExpiryDue());

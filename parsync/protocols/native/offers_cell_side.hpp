@@ -182,8 +182,8 @@ class OffersCellSide final : public Participant {
   void make(int64_t now_us, const NewOffers& made, std::span<const int64_t> ids, Effects& effects);
 
   using EndedOffers = OutstandingOffers::Rows;
-  void count_end(int64_t now_us, const EndedOffers& ended, Count how,
-                 const std::vector<int64_t>* used = nullptr);
+  void account_for_ended(int64_t now_us, const EndedOffers& ended, Count how,
+                         const std::vector<int64_t>* used = nullptr);
   void count_held(int64_t now_us, int32_t agent, int64_t amount, int64_t made_us);
   void refuse(int64_t now_us, const EndedOffers& ended, const std::vector<int64_t>& amount);
   void release(const EndedOffers& ended, Effects& effects);

@@ -34,32 +34,29 @@ Attributes:
   }
 };
 
-struct Suppress final : EventOf<Suppress> {
+// What an agent says without more.
+template <class T>
+struct Notice : EventOf<T> {
+  int64_t agent = 0;
+  int64_t epoch = 0;
+
+  static constexpr auto fields() {
+    return std::tuple{Field{"agent", &Notice::agent}, Field{"epoch", &Notice::epoch}};
+  }
+};
+
+struct Suppress final : Notice<Suppress> {
   static constexpr EventType kType{kOffersKind, 2, Priority::Commit};
   static constexpr const char* kName = "Suppress";
   static constexpr const char* kDoc =
       "Agent -> allocator: the agent wants no offers until it revives them.";
-
-  int64_t agent = 0;
-  int64_t epoch = 0;
-
-  static constexpr auto fields() {
-    return std::tuple{Field{"agent", &Suppress::agent}, Field{"epoch", &Suppress::epoch}};
-  }
 };
 
-struct Revive final : EventOf<Revive> {
+struct Revive final : Notice<Revive> {
   static constexpr EventType kType{kOffersKind, 3, Priority::Commit};
   static constexpr const char* kName = "Revive";
   static constexpr const char* kDoc =
       "Agent -> allocator: the agent wants offers again, also of what it has declined.";
-
-  int64_t agent = 0;
-  int64_t epoch = 0;
-
-  static constexpr auto fields() {
-    return std::tuple{Field{"agent", &Revive::agent}, Field{"epoch", &Revive::epoch}};
-  }
 };
 
 struct Offers final : EventOf<Offers> {

@@ -7,7 +7,6 @@ they are put together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,28 +15,19 @@ import numpy as np
 from parsync.metrics.kinds.offers import TABLES
 from parsync.metrics.record import Measurements, Record
 from parsync.protocols import _native
-from parsync.protocols.offers.events import KIND
 from parsync.protocols.offers.options import RIVALS, OffersSharedOptions
-from parsync.protocols.spec import Environment, Member
+from parsync.protocols.spec import Environment
 from shared_state.cell import Cell
-from shared_state.errors import AgoraError
 from shared_state.random import WORD
 from shared_state.tasks import Int64
 
 
 class Allocator(_native.OffersCellSide):
-    """Offers free room to the protocol's agents: a CellSide (parsync.core.participant).
-
-    Raises:
-        AgoraError: A group's options do not go with those of the arm.
-    """
+    """Offers free room to the protocol's agents: a CellSide (parsync.core.participant)."""
 
     def __init__(self, environment: Environment, cell: Cell) -> None:
         options: OffersSharedOptions = environment.options
         members = environment.members
-        for member in members:
-            _check_member(member, options)
-        _check_roles(members, options)
         agents = max(member.first_agent + member.count for member in members)
         interval_us = round(options.interval_s * 1e6)
         timeout_s = options.offer_timeout_s
@@ -81,36 +71,6 @@ class Allocator(_native.OffersCellSide):
         self._allocator.restore(allocator)
         self._records.restore(records)
         self.load_state(tuple(rest))
-
-
-def _check_member(member: Member, options: OffersSharedOptions) -> None:
-    """Raise AgoraError if a group's options do not go with those of the arm."""
-    own = member.options
-    if options.rivals == "role" and own.role.split("/")[0] == RIVALS:
-        raise AgoraError(
-            f"group '{member.name}': role: '{RIVALS}' is that of other schedulers, as rivals ="
-            " 'role' says"
-        )
-    at_once = options.freed_room_triggers and round(options.allocation_s * 1e6) == 0
-    if at_once and own.refuse_s == 0:
-        raise AgoraError(
-            f"group '{member.name}': refuse_s: expected more than 0 with freed_room_triggers unless"
-            " allocation_s is: what is declined would be offered again at once, for ever"
-        )
-
-
-def _check_roles(members: Sequence[Member], options: OffersSharedOptions) -> None:
-    """Raise AgoraError if a role that has options is that of no group, nor above one."""
-    used = {RIVALS} if options.rivals == "role" else set[str]()
-    for member in members:
-        parts = member.options.role.split("/")
-        used |= {"/".join(parts[:depth]) for depth in range(1, len(parts) + 1)}
-    for name in options.roles:
-        if name not in used:
-            raise AgoraError(
-                f"protocol '{KIND}', shared option 'roles': no group has the role '{name}'; the "
-                f"groups' roles: {', '.join(sorted(used))}"
-            )
 
 
 def _make_allocator(environment: Environment, limit: Int64) -> _native.OfferAllocator:

@@ -270,7 +270,7 @@ class OfferAllocator {
   std::vector<int64_t> available_;  // by resource, of all machines
   std::vector<int64_t> required_;   // by resource, for guarantees that are not met
   std::vector<int64_t> allowed_;    // by resource
-  std::vector<int64_t> granted_;    // by resource, to one framework in a turn
+  std::vector<int64_t> granted_;    // by resource, in a turn or a stage
   Offers offers_;
   std::vector<uint32_t> latest_;    // by row in machine_, its latest offer
   std::vector<uint32_t> previous_;  // by offer, that of the same machine

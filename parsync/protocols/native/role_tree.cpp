@@ -113,8 +113,8 @@ void RoleTree::set_total(std::span<const int64_t> total) {
                       [this](int32_t one, int32_t other) { return is_before(one, other); });
 }
 
-void RoleTree::charge(int32_t leaf, const int64_t* amount, int64_t sign, int64_t charges) {
-  for (int32_t at = leaf; at != kNone; at = nodes_[index(at)].parent) {
+void RoleTree::charge(int32_t lowest, const int64_t* amount, int64_t sign, int64_t charges) {
+  for (int32_t at = lowest; at != kNone; at = nodes_[index(at)].parent) {
     Node& node = nodes_[index(at)];
     add(node, amount, sign, charges);
     if (node.moved || at == 0) continue;

@@ -53,8 +53,9 @@ class RoleTree {
   void set_eligible(int32_t leaf, bool eligible);
   // What shares are of, by resource. A resource of which there is none does not count.
   void set_total(std::span<const int64_t> total);
-  // Adds to the charge of a leaf and of all nodes above it. The order changes at settle().
-  void charge(int32_t leaf, const int64_t* amount, int64_t sign, int64_t charges);
+  // Adds to the charge of a node, mostly a leaf, and of all above it. The order changes at
+  // settle().
+  void charge(int32_t lowest, const int64_t* amount, int64_t sign, int64_t charges);
   void settle();
   // The node whose children all eligible leaves are, or kNone.
   int32_t only_group() const;

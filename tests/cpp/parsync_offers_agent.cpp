@@ -485,7 +485,12 @@ class World {
         push(std::max(entry.at_us, timer->at_us), 0, timer->event);
       } else if (const auto* start = std::get_if<StartDecision>(&effect)) {
         in_round_ = on_hand_;
-        made_us_of_round_ = made_us_;
+        made_us_of_round_.clear();
+        for (const int64_t id : in_round_) {
+          const Offer& offer = made_.at(id);
+          int64_t& last_us = made_us_of_round_[offer.machine];
+          last_us = std::max(last_us, offer.made_us);
+        }
         planned_us_ = entry.at_us;
         agent().decide(start->decision, entry.at_us);
         push(entry.at_us + agent().decision_us(0), 0, done(start->decision));
@@ -506,7 +511,6 @@ class World {
       for (size_t i = 0; i < made.offer.size(); ++i) {
         if (made.epoch != kEpoch) continue;
         on_hand_.insert(made.offer[i]);
-        made_us_[made.machine[i]] = made.made_us;
       }
     } else if (event->key() == offers::OffersRescinded::kType.key()) {
       const auto& ended = as<offers::OffersRescinded>(event);
@@ -748,8 +752,8 @@ class World {
   std::set<int64_t> open_;     // without an end, as the allocator knows
   std::set<int64_t> on_hand_;  // delivered, and neither answered nor rescinded
   std::set<int64_t> in_round_;
-  std::map<int32_t, int64_t> made_us_, made_us_of_round_;  // by machine, of its last offer
-  std::map<int32_t, Amount> running_, claimed_;            // by machine
+  std::map<int32_t, int64_t> made_us_of_round_;  // by machine, of the last of its offers
+  std::map<int32_t, Amount> running_, claimed_;  // by machine
   std::set<int64_t> ended_;
   int64_t last_ = 0, planned_us_ = 0;
   bool suppressed_ = true, has_claimed_ = false;

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from experiments.config.presets import optimistic
-from experiments.papers.mesos.runs import SEED, offers_arm, offers_group, run
+from experiments.papers.mesos.runs import SEED, HeldRoom, offers_arm, offers_group, run
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core.addresses import CELL_SIDE
 from parsync.core.codec import decode, encode
@@ -35,9 +37,10 @@ from parsync.runtime.assembly import Assembly
 from parsync.spec.arm import ArmConfig, GroupConfig
 from parsync.spec.decision_times import ModelledTime
 from parsync.workload.workload import Workload
+from schedulers.unplaceable import Unplaceable
 from shared_state.errors import AgoraError
 from shared_state.tasks import NO_GANG
-from tests.fixtures.offers_runs import modelled_starts
+from tests.fixtures.offers_runs import modelled_fates, modelled_starts
 from tests.fixtures.unit_workloads import Unit, unit_workload
 from tests.fixtures.watched_runs import WatchedRun, Watcher, Witness
 
@@ -579,6 +582,19 @@ def test_a_job_is_given_up_after_its_attempts_and_nothing_stays_held() -> None:
         assert not offers.live and not ran.cell.held.any() and not ran.queued
 
 
+def test_a_resource_that_is_used_up_counts_only_for_those_who_request_it() -> None:
+    units = [
+        Unit(((1, 1),), 0, is_gang=False, run_us=100 * SECOND),
+        Unit(((4, 0),), SECOND // 2, is_gang=False),
+        Unit(((1, 1),), SECOND // 2, is_gang=False),
+    ]
+    group = offers_group(1, refuse_s=0.0, attempts_max_unplaced=2)
+    ran, _, _ = watched(
+        offers_arm(group, partitions=1), unit_workload([[4, 1]], units), 20 * SECOND
+    )
+    assert [task for task, _ in given_up(ran)] == [1]
+
+
 def test_a_hoarder_without_new_offers_makes_no_attempt() -> None:
     """So it keeps what it has, until its offers time out: then attempts follow each other."""
     taken = Unit(((1,), (1,)), 0, is_gang=False, run_us=100 * SECOND)
@@ -590,6 +606,64 @@ def test_a_hoarder_without_new_offers_makes_no_attempt() -> None:
     ran, _, offers = watched(offers_arm(group, **shared), workload, 20 * SECOND)
     assert [task for task, _ in given_up(ran)] == [2, 3, 4]
     assert not offers.live and not ran.cell.held.any()
+
+
+def given_up_us(ran: Any) -> list[int]:
+    """When each task was given up; -1: it was not."""
+    found = np.full(len(ran.workload.tasks), -1)
+    at_us, task, why = (ran.column(name, "unplaceable") for name in ("at_us", "task", "abandoned"))
+    assert len(np.unique(task)) == len(task), "a task is given up twice"
+    assert (ran.commit_us[task] < 0).all() and (why == Unplaceable.ABANDONED).all()
+    found[task] = at_us
+    return found.tolist()  # type: ignore[no-any-return]
+
+
+_limits = st.none() | st.integers(1, 5)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 900), st.integers(1, 6000)),
+        min_size=1,
+        max_size=12,
+    ),
+    _limits,
+    _limits,
+)
+def test_jobs_are_given_up_when_the_model_says(
+    drawn: list[tuple[int, int, int, int]], most: int | None, unplaced: int | None
+) -> None:
+    """Jobs of so many tasks of one size, at gaps and with run times in ms, on one machine."""
+    at_us, units = 1, []
+    for number, (tasks, size, gap_ms, run_ms) in enumerate(drawn):
+        at_us += gap_ms * MS + 7 * number
+        run_us = run_ms * MS + 13 * number
+        units.append(Unit(((size,),) * tasks, at_us, is_gang=False, run_us=run_us))
+    workload = unit_workload([[4]], units)
+    limits = {"attempts_max": most, "attempts_max_unplaced": unplaced}
+    group = offers_group(
+        decision=ModelledTime(job_us=3_001, task_us=503), refuse_s=0.0, kind="first_fit", **limits
+    )
+    held = HeldRoom()
+    ran = run(offers_arm(group, partitions=1), workload, heartbeat_us=1, observer=held)
+    start_us, over_us = modelled_fates(workload, SECOND, 3_001, 503, **limits)
+    assert ran.outcome.drained and held.now() == 0
+    assert ran.start_us.tolist() == start_us
+    assert given_up_us(ran) == over_us
+
+
+def test_a_job_waits_for_a_preferred_machine_without_an_attempt() -> None:
+    units = [
+        Unit(((2,),), 0, allowed=(0,), is_gang=False, run_us=9 * SECOND),
+        Unit(((1,),), 10 * MS, allowed=(0,), is_gang=False),
+    ]
+    workload = unit_workload([[2], [2]], units)
+    fates = {}
+    for wait_s in (0.0, 60.0):
+        group = offers_group(refuse_s=0.0, node_wait_s=wait_s, attempts_max_unplaced=3)
+        fates[wait_s] = run(offers_arm(group), workload).start_us.tolist()
+    assert fates[0.0][1] == -1 and fates[60.0][1] > 9 * SECOND
 
 
 def test_only_jobs_whose_turn_it_was_have_made_an_attempt() -> None:

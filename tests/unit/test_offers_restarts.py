@@ -23,7 +23,15 @@ BOTH = ("schedulers-0", "schedulers-1")
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"suppress": False}, {"lock": False}, {"gangs": "hoard"}], ids=str
+    "options",
+    [
+        {},
+        {"suppress": False},
+        {"lock": False},
+        {"gangs": "hoard"},
+        {"attempts_max": 1000, "attempts_max_unplaced": 100},
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("beside", [True, False])
 @pytest.mark.parametrize("in_step", [True, False])

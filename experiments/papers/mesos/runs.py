@@ -22,7 +22,7 @@ from shared_state.tasks import Int64
 
 SEED = 1
 US_PER_S = 1_000_000
-_KEPT = ("offers", "offer_waits", "job_attempts")
+_KEPT = ("offers", "offer_waits", "job_attempts", "unplaceable")
 
 
 def offers_group(
@@ -61,7 +61,8 @@ class Ran:
 
     Attributes:
         commit_us, start_us, machine: Of each task, int64[n], at its last start; -1: never.
-        tables: All rows of the tables of offers and of attempts, by table and column.
+        tables: All rows of the tables of offers, of attempts and of tasks that were given up, by
+            table and column.
         rejections: Claims that the cell rejected.
     """
 

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <memory>
 #include <numeric>
+#include <ranges>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -446,7 +447,7 @@ int64_t OffersAgent::time_of(const DecisionRound& round, int64_t elapsed_ns) {
 void OffersAgent::on_decided(int64_t now_us, DecisionRound& round, Effects&) {
   OfferedRoom& room = parts_.room;
   RoundPlan& plan = round.plan;
-  if (settings_.gives_up) round.tasks.looked_at = tried(round);
+  if (settings_.gives_up) round.tasks.had_turn = turns_of(round);
   parts_.cell.withdraw(plan.ticket);  // the room leaves the view with the offers,
   plan.ticket = -1;                   // and nothing is left to settle
   const std::vector<size_t> used = room.rows_on(plan.machine.span(), room.round());
@@ -509,10 +510,9 @@ std::vector<int64_t> OffersAgent::claimed_of(const RoundPlan& plan, std::span<co
   return amount;
 }
 
-// How many of the tasks offered, from the first on, the round tried to place, as in Omega's
-// simulator: all, unless those placed use up the offers in some resource; then those up to the last
-// one placed.
-size_t OffersAgent::tried(const DecisionRound& round) const {
+// Which of the tasks offered had their turn, as in Omega's simulator: those up to the last one
+// placed, and those after it for which the offers still have some of each resource.
+std::vector<uint8_t> OffersAgent::turns_of(const DecisionRound& round) const {
   const OfferedRoom& room = parts_.room;
   const RoundPlan& plan = round.plan;
   const std::vector<int64_t>& offered = round.tasks.offered.task;
@@ -521,12 +521,17 @@ size_t OffersAgent::tried(const DecisionRound& round) const {
   for (size_t i = 0; i < room.round() * width; ++i) left[i % width] += room.amount()[i];
   for (size_t i = 0; i < plan.task.size(); ++i)
     for (size_t r = 0; r < width; ++r) left[r] -= plan.request.row(i)[r];
-  if (std::ranges::all_of(left, [](int64_t amount) { return amount > 0; })) return offered.size();
   std::vector<int64_t> placed(plan.task.begin(), plan.task.end());
   std::ranges::sort(placed);
-  size_t count = offered.size();
-  while (count > 0 && !std::ranges::binary_search(placed, offered[count - 1])) --count;
-  return count;
+  std::vector<uint8_t> turns(offered.size(), 1);
+  for (size_t i = offered.size(); i-- > 0;) {
+    if (std::ranges::binary_search(placed, offered[i])) break;
+    const int64_t* const request =
+        settings_.request.row(row_of(offered[i], settings_.request.rows()));
+    turns[i] = std::ranges::all_of(std::views::iota(size_t{0}, width),
+                                   [&](size_t r) { return request[r] == 0 || left[r] > 0; });
+  }
+  return turns;
 }
 
 // The offers that are hoarded for the first gang that found no room: those that hold one of its

@@ -190,7 +190,7 @@ class OffersAgent final : public SchedulerAgent {
   void on_rescinded(int64_t now_us, const OffersRescinded& rescinded, Effects& effects);
   void plan_with_delay(int64_t now_us, DecisionRound& round);
   std::vector<int64_t> claimed_of(const RoundPlan& plan, std::span<const size_t> rows);
-  size_t tried(const DecisionRound& round) const;
+  std::vector<uint8_t> turns_of(const DecisionRound& round) const;
   std::vector<uint8_t> kept_for_gangs(const RoundPlan& plan, std::span<const size_t> used) const;
   SharedColumn<int64_t> declined(std::span<const size_t> used, std::span<const uint8_t> kept) const;
   void begin_waits(int64_t now_us);

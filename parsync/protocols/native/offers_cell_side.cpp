@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -452,7 +453,12 @@ void OffersCellSide::account_for_ended(int64_t now_us, const EndedOffers& ended,
     const int32_t agent = ended.agent[i];
     ++count(how, agent);
     count_held(now_us, agent, ended.amount[i * width()], ended.made_us[i]);
-    if (used) count(kUsed, agent) += units((*used)[i * width()]) * (now_us - ended.made_us[i]);
+    if (!used) continue;
+    // offers on the whole cell may be kept for days before they are accepted
+    int64_t& sum = count(kUsed, agent);
+    const __int128 room_us = __int128{units((*used)[i * width()])} * (now_us - ended.made_us[i]);
+    sum = static_cast<int64_t>(
+        std::min<__int128>(sum + room_us, std::numeric_limits<int64_t>::max()));
   }
   allocator_.on_offers_ended(ended.agent, ended.amount.data());
 }

@@ -157,7 +157,7 @@ void JobAttempts::on_round(const RoundTasks& round, const PlannedTasks& plan,
     bool tried = false, placed = false, waits = false;
   };
   const std::vector<int64_t>& offered = round.offered.task;
-  const size_t looked_at = std::min(round.looked_at.value_or(offered.size()), offered.size());
+  const std::vector<uint8_t>& had_turn = round.had_turn;
   RowsByTask pending(plan.pending), lost(losers.task);
   std::vector<uint8_t> waits(offered.size());
   std::unordered_map<int64_t, OfRound> jobs;
@@ -170,7 +170,8 @@ void JobAttempts::on_round(const RoundTasks& round, const PlannedTasks& plan,
     waits[i] = row || lost.find(offered[i]);
     job.waits = job.waits || waits[i];
     job.placed = job.placed || !waits[i];
-    job.tried = job.tried || (i < looked_at && reason != PendingReason::WaitsForPreferred);
+    job.tried = job.tried ||
+                ((had_turn.empty() || had_turn[i]) && reason != PendingReason::WaitsForPreferred);
   }
   for (const auto& [job, seen] : jobs) {
     if (!seen.waits) {

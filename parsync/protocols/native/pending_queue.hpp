@@ -107,8 +107,7 @@ struct RoundTasks {
   QueuedTasks left;                          // by its plan; of REQUEUE
   int64_t since_us = SkippedUnits::kNotYet;  // its tasks had lacked room before
   bool blocked = false;                      // the view had no room for some of its tasks
-  // Of the tasks offered, the first so many were looked at; unset: all.
-  std::optional<size_t> looked_at = std::nullopt;
+  std::vector<uint8_t> had_turn{};           // of the tasks offered; empty: all had
 };
 
 // The tasks that leave the queue, and the key by which tasks rejoin it after a pause; 0: none do.
@@ -165,7 +164,7 @@ class JobAttempts {
   JobAttempts(std::span<const int64_t> job, int64_t most, int64_t most_unplaced)
       : job_(job), most_(most), most_unplaced_(most_unplaced) {}
 
-  // A round is over. Counts an attempt of each job with a task that it looked at, unless these only
+  // A round is over. Counts an attempt of each job with a task that had its turn, unless these only
   // wait for a preferred machine. Appends the tasks of jobs that are given up: those of the round
   // that still wait.
   void on_round(const RoundTasks& round, const PlannedTasks& plan, const QueuedTasksView& losers,

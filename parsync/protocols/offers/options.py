@@ -72,8 +72,8 @@ class OffersOptions(Strict):
         ge=1,
         le=1_000_000,
         description="after how many attempts that left tasks of it without a place a job is given"
-        " up (Omega's simulator of Mesos: 1000); an attempt is a round on offers in which it was"
-        " its turn; unset: never (not for kinds that keep waiting tasks themselves)",
+        " up (Omega's simulator of Mesos: 1000); an attempt is a decision on offers that had"
+        " something left for it; unset: never (not for kinds that keep waiting tasks themselves)",
     )
     attempts_max_unplaced: int | None = Field(
         None,

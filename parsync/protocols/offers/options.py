@@ -71,15 +71,17 @@ class OffersOptions(Strict):
         None,
         ge=1,
         le=1_000_000,
-        description="after how many attempts that left tasks of it without a place a job is given"
-        " up (Omega's simulator of Mesos: 1000); an attempt is a decision on offers that had"
-        " something left for it; unset: never (not for kinds that keep waiting tasks themselves)",
+        description="a job is given up after this many attempts that did not place all of its tasks"
+        " (Omega's simulator of Mesos: 1000); an attempt is a decision in which the offers still"
+        " had some of every resource that its tasks request; unset: never (not for kinds that keep"
+        " waiting tasks themselves)",
     )
     attempts_max_unplaced: int | None = Field(
         None,
         ge=1,
         le=1_000_000,
-        description="the same while no task of the job has been placed (Omega's simulator: 100)",
+        description="the same for jobs of which no task has been placed (Omega's simulator: 100);"
+        " the smaller of both limits counts",
     )
 
     @property

@@ -87,10 +87,15 @@ class Run {
           std::make_unique<SkippedUnits>(sizes_, head_of_line_us, table_.gang, account_.get());
       options.skipped = skipped_.get();
     }
-    if (keeps_)
+    gives_up_ = !keeps_ && !options.requeues && !skipped_ && !account_ && draw_(2);
+    if (keeps_) {
       queue_ = std::make_unique<SchedulerQueue>(options.whole_queue, table_.gang);
-    else
-      queue_ = std::make_unique<AgentQueue>(options);
+    } else {
+      auto queue = std::make_unique<AgentQueue>(options);
+      if (gives_up_)
+        queue->give_up_jobs(table_.job, options.attempts_max, options.attempts_max_unplaced);
+      queue_ = std::move(queue);
+    }
     if (draw_(3) == 0) queue_->limit_jobs(table_.job, 1 + static_cast<int64_t>(draw_(4)));
   }
 
@@ -169,6 +174,7 @@ class Run {
   }
 
   void round() {
+    while (gives_up_ && !flying_.empty()) commit();  // jobs are given up between rounds
     const bool view_changed = draw_(2);
     const bool has_next = queue_->has_next(now_us_, view_changed);
     const auto begun = queue_->next_batch(now_us_, view_changed);
@@ -186,6 +192,7 @@ class Run {
       CHECK(account_->held[i] == held[i] || account_->held[i] <= account_->granted[i]);
     for (const int64_t task : offered) {
       CHECK(waiting_.erase(task) == 1);
+      if (gives_up_) open.tasks.had_turn.push_back(draw_(3) > 0);
       if (draw_(2)) {
         open.claimed.push_back(task);
         continue;
@@ -243,7 +250,7 @@ class Run {
   std::unique_ptr<QuotaAccount> account_;
   std::unique_ptr<SkippedUnits> skipped_;
   std::unique_ptr<PendingQueue> queue_;
-  bool keeps_ = false;
+  bool keeps_ = false, gives_up_ = false;
   int64_t now_us_ = 0, next_ = 0;
   std::set<int64_t> waiting_, kept_, placed_, paused_;
   std::map<int64_t, int64_t> attempts_;
@@ -292,6 +299,8 @@ void test_illegal_orders() {
 
   const std::vector<int32_t> preference{0, 0, 0};
   const UnitSizes sizes(request, 1, gang, preference, first);
+  AgentQueue limited(options);
+  CHECK(throws<std::logic_error>([&] { limited.give_up_jobs(first, 1, 1); }));
   SkippedUnits skipped(sizes, 5, gang, nullptr);
   CHECK(throws<std::out_of_range>([&] { skipped.take(0, std::nullopt, claimed); }));
   CHECK(throws<std::invalid_argument>([&] { skipped.on_no_room(0, {}); }));

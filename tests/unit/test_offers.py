@@ -582,6 +582,23 @@ def test_a_job_is_given_up_after_its_attempts_and_nothing_stays_held() -> None:
         assert not offers.live and not ran.cell.held.any() and not ran.queued
 
 
+def test_a_job_that_loses_a_machine_still_counts_as_one_that_placed_tasks() -> None:
+    """Its one task was placed, and makes its attempts anew on a machine without room for it."""
+    units = [
+        Unit(((3,),), 0, allowed=(1,), is_gang=False, run_us=100 * SECOND),
+        Unit(((2,),), SECOND // 2, is_gang=False, run_us=100 * SECOND),
+    ]
+    workload = unit_workload([[2], [4]], units, [(10 * SECOND, 0, False)])
+    fates = {}
+    for unplaced in (None, 2):
+        group = offers_group(1, refuse_s=0.0, attempts_max=5, attempts_max_unplaced=unplaced)
+        ran, _, _ = watched(offers_arm(group, partitions=1), workload, 30 * SECOND)
+        fates[unplaced] = given_up(ran)
+    assert fates[2] == fates[None]
+    ((task, at_us),) = fates[2]
+    assert task == 1 and 14 * SECOND < at_us < 16 * SECOND
+
+
 def test_a_resource_that_is_used_up_counts_only_for_those_who_request_it() -> None:
     units = [
         Unit(((1, 1),), 0, is_gang=False, run_us=100 * SECOND),

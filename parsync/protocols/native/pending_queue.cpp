@@ -174,13 +174,10 @@ void JobAttempts::on_round(const RoundTasks& round, const PlannedTasks& plan,
                 ((had_turn.empty() || had_turn[i]) && reason != PendingReason::WaitsForPreferred);
   }
   for (const auto& [job, seen] : jobs) {
-    if (!seen.waits) {
-      count_.erase(job);
-      continue;
-    }
     Count& count = count_[job];
-    count.attempts += seen.tried;
+    count.attempts = seen.waits ? count.attempts + seen.tried : 0;
     count.some_placed = count.some_placed || seen.placed;
+    if (!seen.waits && !count.some_placed) count_.erase(job);
   }
   for (size_t i = 0; i < offered.size(); ++i) {
     const auto found = waits[i] ? count_.find(job_[row_of(offered[i], job_.size())]) : count_.end();

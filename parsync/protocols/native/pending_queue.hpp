@@ -179,7 +179,7 @@ class JobAttempts {
   const std::span<const int64_t> job_;
   const int64_t most_;
   const int64_t most_unplaced_;
-  std::unordered_map<int64_t, Count> count_;  // by job, while tasks of it wait
+  std::unordered_map<int64_t, Count> count_;  // by job with tasks that wait or have been placed
 };
 
 // What an agent asks of its queue, whoever remembers the tasks that wait.

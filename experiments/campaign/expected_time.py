@@ -13,6 +13,7 @@ import numpy as np
 
 from experiments.campaign.progress import processors, time_text
 from experiments.config.run_config import SAMPLES_MAX
+from parsync.protocols.offers.options import OffersSharedOptions
 from parsync.protocols.optimistic.options import StrategyKind
 from parsync.runtime.virtual.run import REST_US
 from parsync.spec.arm import ArmConfig
@@ -37,6 +38,7 @@ PATIENT_SYNC_S = 0.12e-3  # more, with patience: tasks that wait are looked at a
 PRICED_SYNC_S = 0.08e-3  # more, with slot prices
 SYNCED_MACHINE_S = 4.4e-9
 RANKED_MACHINE_S = 0.28e-9  # of the cell, where partitions are compared by quality
+OFFERED_MACHINE_S = 0.22e-6  # and job, where all machines are offered at a time
 SAMPLE_AT_REST_S = 0.1e-3  # of a scheduler, with the synchronisation before it
 PROMPT = 1.6  # times as many rounds, about
 BUSY = 1.25  # times longer while other runs keep the other processors busy
@@ -85,6 +87,8 @@ class ExpectedTimes:
             + min(virtual_s * 1000, tasks) * HEARTBEAT_S
             + virtual_s * schedulers * SCHEDULER_SECOND_S * _syncs_as_fitted(arm)
         )
+        if _offers_whole_cell(arm):
+            expected_s += self._jobs * self._machines * OFFERED_MACHINE_S
         if self._resting_s:
             expected_s += SAMPLES_MAX * schedulers * SAMPLE_AT_REST_S
         if schedulers > 1:
@@ -117,6 +121,12 @@ def _of_rounds_s(arm: ArmConfig, virtual_s: float, machines: int, jobs: int) -> 
         machine_s += RANKED_MACHINE_S
     rounds = PROMPT if StrategyKind.PROMPT in strategies else 1.0
     return rounds * (jobs * JOB_OF_MANY_S + syncs * round_s) + syncs * machines * machine_s
+
+
+def _offers_whole_cell(arm: ArmConfig) -> bool:
+    """Whether schedulers are offered all machines at a time, mostly for one job."""
+    shared = arm.options_of("offers") if "offers" in arm.protocol_kinds else None
+    return isinstance(shared, OffersSharedOptions) and shared.granularity == "cell"
 
 
 def _schedulers(arm: ArmConfig) -> int:

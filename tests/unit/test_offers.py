@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.campaign.expected_time import expected_run_s
 from experiments.config.presets import optimistic
 from experiments.papers.mesos.runs import SEED, HeldRoom, offers_arm, offers_group, run
 from experiments.workloads.synthetic import SyntheticOptions, generate
@@ -597,6 +598,19 @@ def test_a_job_that_loses_a_machine_still_counts_as_one_that_placed_tasks() -> N
     assert fates[2] == fates[None]
     ((task, at_us),) = fates[2]
     assert task == 1 and 14 * SECOND < at_us < 16 * SECOND
+
+
+def test_offers_of_a_whole_cell_are_expected_to_take_time_for_each_machine_and_job() -> None:
+    made, expected_s = {}, {}
+    for machines in (10, 1000):
+        workload = jobs(40, machines)
+        for granularity in ("task", "cell"):
+            arm = offers_arm(offers_group(refuse_s=0.0), granularity=granularity)
+            made[granularity, machines] = run(arm, workload).sum("made")
+            expected_s[granularity, machines] = expected_run_s(arm, workload, None)
+    more_s = {n: expected_s["cell", n] - expected_s["task", n] for n in (10, 1000)}
+    assert more_s[1000] > 0.2e-6 * made["cell", 1000]
+    assert more_s[1000] == pytest.approx(100 * more_s[10])
 
 
 def test_a_resource_that_is_used_up_counts_only_for_those_who_request_it() -> None:

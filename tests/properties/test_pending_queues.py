@@ -436,10 +436,11 @@ class Model:
             mine = [t for t in offered if self.options.table.job[t] == job]
             mine = [t for t in mine if pending.get(t) != TOO_LARGE]
             attempts, some_placed = self.tried.pop(job, (0, False))
+            some_placed |= bool(set(mine) - set(waits))
             if not set(mine) & set(waits):
+                self.tried[job] = 0, some_placed
                 continue
             attempts += any(pending.get(t) != PREFERRED for t in mine)
-            some_placed |= bool(set(mine) - set(waits))
             most = self.options.attempts_max
             if not some_placed:
                 most = min(most, self.options.attempts_max_unplaced)
@@ -687,7 +688,23 @@ def round_of(
 @given(st.data(), drawn_options())
 @settings(max_examples=200, deadline=None)
 def test_a_queue_does_what_its_model_does(data: st.DataObject, options: Options) -> None:
-    pair = Pair(options, data.draw)
+    play(Pair(options, data.draw))
+
+
+@given(st.data(), drawn_options(), st.integers(2, 4), st.sampled_from([1, 2, 4]))
+@settings(max_examples=60, deadline=None)
+def test_jobs_are_given_up_when_the_model_gives_them_up(
+    data: st.DataObject, options: Options, attempts_max: int, tasks_of_job: int
+) -> None:
+    table = replace(
+        options.table, job=np.arange(TASKS) // tasks_of_job, gang=np.full(TASKS, -1, np.int64)
+    )
+    plain = replace(options, losers=LoserPolicy.BLOCK, passes=False, group=None, is_own_limit=False)
+    limits = {"attempts_max": attempts_max, "attempts_max_unplaced": 1}
+    play(Pair(replace(plain, table=table, gives_up=True, **limits), data.draw), orders_min=40)
+
+
+def play(pair: Pair, orders_min: int = 1) -> None:
     orders = {
         "submit": pair.submit,
         "grant": pair.grant,
@@ -697,8 +714,8 @@ def test_a_queue_does_what_its_model_does(data: st.DataObject, options: Options)
         "round": pair.round,
     }
     names = st.sampled_from([*orders, "round", "round", "round"])
-    for name in data.draw(st.lists(names, min_size=1, max_size=60)):
-        pair.now_us += data.draw(st.integers(0, 2))
+    for name in pair.draw(st.lists(names, min_size=orders_min, max_size=60)):
+        pair.now_us += pair.draw(st.integers(0, 2))
         orders[name]()
         pair.agree()
 

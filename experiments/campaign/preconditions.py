@@ -114,7 +114,8 @@ def runs_at_a_time(config: RunConfig, workload: Workload) -> int:
 
 
 def check_arms(config: RunConfig, workload: Workload) -> None:
-    """Raise AgoraError for an arm that does not fit the workload, or has an unusable scheduler."""
+    """Raise AgoraError for an arm that does not fit the workload, or has an unusable scheduler or
+    agent."""
     for arm in config.arms:
         spec = arm.seeded(config.seed, config.heartbeat_us, 1, live=False)
         try:
@@ -125,7 +126,9 @@ def check_arms(config: RunConfig, workload: Workload) -> None:
             make_metrics(config, arm, workload)
             with plan_limit(config.plan_limit_s, lambda: 0):
                 for first in accumulate((group.count for group in spec.groups[:-1]), initial=0):
-                    if spec.group_of(first).kind is not None:
+                    if spec.group_of(first).kind is None:
+                        assembly.agent(first)  # its protocol runs no schedulers
+                    else:
                         assembly.scheduler(first)
         except AgoraError as error:
             raise AgoraError(f"arm '{arm.name}': {error}") from error

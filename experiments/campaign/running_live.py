@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from parsync.metrics.live_line import Snapshot
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.liveness import RunStatus
 from parsync.runtime.live.logs import CELL_LOG
+from parsync.runtime.live.meters import NO_WAIT, StepWait
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.ray_glue.actors import RunActors
 from parsync.runtime.live.ray_glue.cluster import connect, disconnect
@@ -146,9 +147,10 @@ def _step_waits(outcome: LiveOutcome) -> dict[str, float | None]:
 
     step_wait_mean_us is the mean time per task that its submission and its claims waited for a tick
     or a step. step_wait_share is that time divided by the mean delay of all tasks; tasks that were
-    never committed count until the end of the measurements.
+    never committed count until the end of the measurements. An arm of several protocols also has
+    the mean for the tasks of each.
     """
-    metrics, mean_us = outcome.metrics, outcome.waited.mean_us
+    metrics, mean_us = outcome.metrics, sum(outcome.waited.values(), NO_WAIT).mean_us
     censored, waiting_us = metrics.get(DelayMetric).waiting(
         range(metrics.run.agents), range(metrics.run.slots), metrics.last_us
     )
@@ -159,6 +161,17 @@ def _step_waits(outcome: LiveOutcome) -> dict[str, float | None]:
     return {
         "step_wait_mean_us": round(mean_us, 1),
         "step_wait_share": round(min(1.0, mean_us * tasks / delay_us), 4),
+        **_waits_by_protocol(outcome.waited),
+    }
+
+
+def _waits_by_protocol(waited: Mapping[str, StepWait]) -> dict[str, float]:
+    """The mean step wait of the tasks of each protocol, if there are several."""
+    means = {protocol: of_protocol.mean_us for protocol, of_protocol in waited.items()}
+    return {
+        f"step_wait_{protocol}_us": round(mean_us, 1)
+        for protocol, mean_us in means.items()
+        if len(waited) > 1 and mean_us is not None
     }
 
 

@@ -62,10 +62,11 @@ def frontier_command(
     """Compare architectures by what quality costs them in delay.
 
     FILE is a run's configuration with a section [frontier]. Default: the architectures of the main
-    comparison. Each architecture has a knob that trades delay for quality, for example patience_s.
-    Every value of every knob runs in virtual time, under the same seeds. The result is a page,
-    frontier.html: delay against quality, the area that each architecture dominates, and who is best
-    at which load and gap.
+    comparison. Each architecture has a knob that trades delay for quality: how long tasks wait for
+    preferred machines (patience_s), the interval of Mesos' allocator, or the share of Sparrow's
+    probes that goes to preferred machines. Every value of every knob runs in virtual time, under
+    the same seeds. The result is a page, frontier.html: delay against quality, the area that each
+    architecture dominates, and who is best at which load and gap.
 
     Every run is kept as soon as it is done. After Ctrl-C or a crash, the same command with --out
     DIR continues. With more --seeds it adds those.

@@ -21,6 +21,7 @@ from parsync.spec.arm import ArmConfig, GroupConfig, ProtocolChoice
 from parsync.spec.decision_times import CountedTime, DecisionTime, ModelledTime
 from parsync.strict_model import first_error
 from schedulers import registry
+from schedulers.entry_points import near_match
 from schedulers.interface import Capability
 from shared_state.errors import AgoraError
 
@@ -301,8 +302,10 @@ def mix_arm(text: str, scale: Scale) -> ArmConfig:
             )
     decision = scale.equal_capacity(sum(count for _, count in parts))
     groups = [_mix_group(name, count, scale, decision) for name, count in parts]
-    if len({group.name for group in groups}) < len(groups):
-        raise AgoraError("--mix: a name appears twice")
+    names = [group.name for group in groups]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise AgoraError(f"--mix: '{_shortened(twice)}' appears twice")
     count = sum(group.count for group in groups)
     try:
         return ArmConfig(
@@ -333,7 +336,8 @@ def _mix_group(name: str, count: int, scale: Scale, decision: ModelledTime) -> G
         protocol, kind = kind, ""
     if protocol not in ("", "optimistic", *protocols.kinds()):
         raise AgoraError(
-            f"--mix: unknown protocol '{_shortened(protocol)}', expected one of "
+            f"--mix: unknown protocol '{_shortened(protocol)}'"
+            f"{near_match(protocol, protocols.kinds())}, expected one of "
             f"{', '.join(protocols.kinds())}"
         )
     times = None if kind in AT_OWN_SPEED else decision
@@ -342,10 +346,12 @@ def _mix_group(name: str, count: int, scale: Scale, decision: ModelledTime) -> G
     if kind in GREEDY:
         return greedy_group(scale, kind, count, decision=decision, sync_set=TOGETHER)
     if kind not in registry.kinds():
+        alone = _without_schedulers()
+        known = (*GREEDY, *registry.kinds(), *alone)
         raise AgoraError(
-            f"--mix: unknown '{_shortened(kind)}', expected a strategy ({', '.join(GREEDY)}), a "
-            f"kind of scheduler ({registry.listing()}) or a protocol that runs no schedulers "
-            f"({', '.join(_without_schedulers()) or 'none is installed'})"
+            f"--mix: unknown '{_shortened(kind)}'{near_match(kind, known)}, expected a strategy "
+            f"({', '.join(GREEDY)}), a kind of scheduler ({registry.listing()}) or a protocol that "
+            f"runs no schedulers ({', '.join(alone) or 'none is installed'})"
         )
     if Capability.MEASURED_WHEN_LIVE in registry.get(kind).capabilities:
         return flow_group(scale, kind, count, "diff_block", times, sync_set=TOGETHER)

@@ -18,6 +18,7 @@ from experiments.figures.style import in_drawable_letters
 from parsync.metrics import registry
 from parsync.metrics.kinds.conflicts import ConflictMetric
 from parsync.metrics.kinds.delay import DelayMetric
+from parsync.metrics.kinds.offers import OffersMetric
 from parsync.metrics.kinds.preemption import PreemptionMetric
 from parsync.metrics.kinds.quality import PreferenceMetric
 from parsync.metrics.kinds.regret import BATCHES_PER_RUN
@@ -139,6 +140,7 @@ FIGURES: tuple[FigureSpec, ...] = (
         "Share of the first resource in use. Better placed tasks end sooner, so at equal load "
         "less use can mean better work.",
     ),
+    _over_time("dominant_shares_over_time", OffersMetric.plots[0]),
     FigureSpec(
         "quota_shares",
         "Quota groups over time",

@@ -369,6 +369,18 @@ class Assembly:
         running = len(workload.initial.task)
         return owner[running:], owner[:running]
 
+    def protocol_of_tasks(self) -> Int32:
+        """The place in `protocols` of the one under which each task is scheduled, int32[tasks]."""
+        workload = self.workload
+        kinds = [group.protocol.kind for group in self.arm.groups for _ in range(group.count)]
+        of_agent = np.array([self.protocols.index(kind) for kind in kinds], np.int32)
+        of_batch, of_running = self.owners()
+        found = np.zeros(len(workload.tasks), np.int32)
+        sizes = np.diff(workload.arrival_offsets)
+        found[workload.arrival_rows] = np.repeat(of_agent[of_batch], sizes)
+        found[workload.initial.task] = of_agent[of_running]
+        return found
+
 
 def _watched(spec: SchedulerSpec, watch: SchedulerWatch) -> SchedulerSpec:
     """The kind, with schedulers that are watched."""

@@ -74,7 +74,12 @@ SharedColumn<int64_t> column(std::vector<int64_t> values) {
 }
 
 void check_waits() {
-  StepWaits waits(column({1000, 2000, 2000}));
+  const auto groups = [](std::vector<int32_t> values) {
+    return SharedColumn<int32_t>(std::span<const int32_t>(values));
+  };
+  check_throws<std::invalid_argument>([&] { StepWaits(column({0}), groups({0, 0}), 1); });
+  check_throws<std::invalid_argument>([&] { StepWaits(column({0}), groups({1}), 1); });
+  StepWaits waits(column({1000, 2000, 2000}), groups({1, 1, 1}), 2);
   TasksSubmitted submitted;
   submitted.task = column({0, 2});
   auto transaction = std::make_shared<Transaction>();
@@ -86,15 +91,16 @@ void check_waits() {
   effects.start_decision(1);
   effects.set_timer(0, request);  // no message
   waits.handled(5000, submitted, effects);
-  CHECK(waits.tasks() == 2 && waits.submission_us() == 4000 + 3000);
+  CHECK(waits.tasks() == std::vector<int64_t>({0, 2}));
+  CHECK(waits.submission_us() == std::vector<int64_t>({0, 4000 + 3000}));
   waits.stepped(5100);
   waits.stepped(9000);  // nothing waits
-  CHECK(waits.claim_us() == 3 * 100);
+  CHECK(waits.claim_us() == std::vector<int64_t>({0, 3 * 100}));
   submitted.task = column({3});
   check_throws<std::out_of_range>([&] { waits.handled(0, submitted, {}); });
   submitted.task = column({-1});
   check_throws<std::out_of_range>([&] { waits.handled(0, submitted, {}); });
-  CHECK(waits.tasks() == 2);
+  CHECK(waits.tasks() == std::vector<int64_t>({0, 2}));
 }
 
 }  // namespace

@@ -258,6 +258,8 @@ def test_a_mixed_cell_runs_live_and_its_logs_replay_to_the_figures(
     options = LiveOptions(tmp_path / "journal", tmp_path / "records")
     make_metrics = metrics_of(workload, spec)
     outcome = run_live(spec, workload, options, DRAIN_US, make_metrics, lambda _: None)
+    assert set(outcome.waited) == {group.protocol.kind for group in spec.groups}
+    assert all((waited.mean_us or 0) > 0 for waited in outcome.waited.values())
     assert outcome.drained and not outcome.partial, outcome.notes
 
     replayed = replay_with_tables(outcome, tmp_path / "made")

@@ -105,7 +105,7 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
         clock_notes={"tick_us": 5000, "step_wait_mean_us": 900.0, "step_wait_share": 0.08},
         figures=summarise(metrics),
         quantities=quantities(metrics),
-        series={**series(metrics), **quota_series()},
+        series={**series(metrics), **quota_series(), **share_series()},
         digest=f"{abs(hash(name)):032x}",
         seeds={
             s: seed_figures(f"digest of {name} {s}", summarise(measured(s, character, step_us)))
@@ -150,7 +150,8 @@ def slower_live(arm: ArmResult, seed: int, step_us: int) -> ArmResult:
     character = CHARACTERS[arm.name]
     slower = replace(character, capacity=character.capacity / 2)
     metrics = measured(seed, slower, step_us)
-    measures = {"figures": summarise(metrics), "series": {**series(metrics), **quota_series()}}
+    beside = {**quota_series(), **share_series()}
+    measures = {"figures": summarise(metrics), "series": {**series(metrics), **beside}}
     return replace(arm, runtime="ray", seeds={}, digest=f"live {arm.digest}", **measures)
 
 
@@ -166,6 +167,16 @@ def quota_series() -> dict[str, np.ndarray]:
         **{f"quota_shares_{name}": column for name, column in numbers.items()},
         "quota_use_held": share - 100,
         "quota_shares_share": share,
+    }
+
+
+def share_series() -> dict[str, np.ndarray]:
+    """The dominant shares of schedulers that take offers: each has a tenth more than the one before
+    it."""
+    share = np.repeat(100_000 * np.arange(AGENTS)[:, None], 50, axis=1)
+    return {
+        "dominant_share_ppm": share,
+        "dominant_share_samples_ppm": np.full_like(share, 1_000_000),
     }
 
 

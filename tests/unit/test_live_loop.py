@@ -40,7 +40,13 @@ from parsync.runtime.live.loop import (
     Ticks,
     last_step,
 )
-from parsync.runtime.live.meters import LoadMeter, MeteredDecider, StepWait, StepWaitRecorder
+from parsync.runtime.live.meters import (
+    LoadMeter,
+    MeteredDecider,
+    StepWait,
+    StepWaitRecorder,
+    joined_waits,
+)
 from parsync.runtime.live.plan import LiveOptions, plan_hosts, plan_run
 from parsync.runtime.live.steps import STALE, BackgroundSteps, Replaced, Step, StepClient
 from shared_state.transaction import Transaction
@@ -424,9 +430,10 @@ def test_flow_schedulers_have_a_host_of_their_own() -> None:
 
 
 def test_waits_are_from_submission_to_the_agent_and_from_decision_to_step() -> None:
-    meter = StepWaitRecorder(np.array([1_000, 2_000, 2_000]))
+    submit_us, one = np.array([1_000, 2_000, 2_000]), np.zeros(3, np.int32)
+    meter = StepWaitRecorder(submit_us, one, ["optimistic"])
     meter.handled(5_000, TasksSubmitted(np.array([0, 1, 2])), [])
-    assert meter.waited == StepWait(3, submission_us=4_000 + 3_000 + 3_000)
+    assert meter.waited == {"optimistic": StepWait(3, submission_us=4_000 + 3_000 + 3_000)}
     none = np.zeros(0, np.int64)
     claims = Transaction(
         0, 1, np.arange(2), np.zeros(2, np.int32), np.ones((2, 1), np.int64), np.zeros(2, np.int64)
@@ -436,11 +443,31 @@ def test_waits_are_from_submission_to_the_agent_and_from_decision_to_step() -> N
     meter.handled(6_100, DecisionDone(2, 0), [Send(MASTER, CommitRequest(0, empty))])
     meter.stepped(6_700)
     meter.stepped(9_000)  # nothing waits
-    assert meter.waited.claim_us == 2 * 700
-    assert meter.waited.mean_us == (10_000 + 1_400) / 3
-    assert StepWaitRecorder(none).waited.mean_us is None
+    assert meter.waited["optimistic"].claim_us == 2 * 700
+    assert meter.waited["optimistic"].mean_us == (10_000 + 1_400) / 3
+    empty_meter = StepWaitRecorder(none, none.astype(np.int32), ["optimistic"])
+    assert empty_meter.waited["optimistic"].mean_us is None
     with pytest.raises(IndexError, match="task 3 of 3"):
         meter.handled(7_000, TasksSubmitted(np.array([3])), [])
+
+
+def test_each_protocol_has_waits_of_its_own() -> None:
+    protocol_of = np.array([1, 0, 0], np.int32)
+    hosts = [StepWaitRecorder(np.zeros(3, np.int64), protocol_of, ["a", "b"]) for _ in range(2)]
+    hosts[0].handled(5_000, TasksSubmitted(np.array([0])), [])
+    hosts[1].handled(1_000, TasksSubmitted(np.array([1, 2])), [])
+    column = np.zeros(2, np.int32)
+    claims = Transaction(
+        0, 1, np.array([1, 2]), column, np.ones((2, 1), np.int64), column.astype(np.int64)
+    )
+    hosts[1].handled(6_000, DecisionDone(1, 0), [Send(MASTER, CommitRequest(0, claims))])
+    hosts[1].stepped(6_700)
+    assert joined_waits(host.waited for host in hosts) == {
+        "a": StepWait(2, submission_us=2_000, claim_us=1_400),
+        "b": StepWait(1, submission_us=5_000),
+    }
+    with pytest.raises(ValueError, match="group_of: 2 of 2 groups"):
+        StepWaitRecorder(np.zeros(1, np.int64), np.array([2], np.int32), ["a", "b"])
 
 
 def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_other() -> None:

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 from parsync.metrics import histogram
 from parsync.metrics.kinds.conflicts import ConflictMetric
+from parsync.metrics.kinds.offers import TABLES
 from parsync.metrics.live_line import DELAY_BOUNDS_US, LiveLine
 from parsync.metrics.metric import TableFold
 from parsync.metrics.run_frame import Group, RunFrame, TaskPreferences
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import ScopeFigures, series, summarise
+from parsync.metrics.tables import SCHEMAS
 from schedulers.interface import ChangeKind
 from shared_state.transaction import Reason
 from tests.fixtures.examples import examples
@@ -153,6 +155,21 @@ def one_task(
 def one_end(task: int, end_us: int, due: int = 0) -> dict[str, list[int]]:
     finished = int(ChangeKind.FINISHED)
     return columns_of("ends", task=[task], end_us=[end_us], change=[finished], due=[due])
+
+
+def test_dominant_shares_over_time_are_those_of_the_schedulers_that_take_offers() -> None:
+    frame = RunFrame([Phase(0, 4_000_000, 90)], 3, partitions=1, brought=frozenset(TABLES))
+    metrics = RunMetrics(frame, tables={**SCHEMAS, **TABLES})
+    zeros = dict.fromkeys(TABLES["offers"].columns, [0] * 4)
+    at_us = [1_000_000, 1_000_000, 3_000_000, 3_000_000]
+    share = [100_000, 300_000, 250_000, 500_000]
+    metrics.add("offers", {**zeros, "at_us": at_us, "agent": [0, 2, 0, 2], "share": share})
+    over_time = series(metrics)
+    bucket = np.array([1_000_000, 3_000_000]) // frame.bucket_us
+    part = over_time["dominant_share_ppm"][:, bucket]
+    whole = over_time["dominant_share_samples_ppm"][:, bucket]
+    assert (part[[0, 2]] / whole[[0, 2]]).tolist() == [[0.1, 0.25], [0.3, 0.5]]
+    assert not whole[1].any(), "one of another protocol has no share"
 
 
 def test_a_censored_task_is_larger_than_every_quantile_below_it() -> None:

@@ -11,6 +11,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -245,10 +246,12 @@ void bind_actor_loop(nb::module_& module) {
   nb::class_<StepWaits>(module, "StepWaits", "See step_waits.hpp.")
       .def(
           "__init__",
-          [](StepWaits* self, nb::handle submit_us) {
-            new (self) StepWaits(BoundValue<SharedColumn<int64_t>>::from(submit_us, "submit_us"));
+          [](StepWaits* self, nb::handle submit_us, nb::handle group_of, int32_t groups) {
+            new (self)
+                StepWaits(BoundValue<SharedColumn<int64_t>>::from(submit_us, "submit_us"),
+                          BoundValue<SharedColumn<int32_t>>::from(group_of, "group_of"), groups);
           },
-          nb::arg("submit_us"))
+          nb::arg("submit_us"), nb::arg("group_of"), nb::arg("groups"))
       .def(
           "handled",
           [](StepWaits& self, int64_t at_us, nb::handle event, nb::handle effects) {

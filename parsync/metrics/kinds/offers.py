@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from parsync.metrics.metric import Counters, Merges, NativeMetric, Rows, Scope, TableColumns, ratio
+from parsync.metrics.metric import (
+    Counters,
+    Merges,
+    NativeMetric,
+    OverTime,
+    Rows,
+    Scope,
+    TableColumns,
+    TimeSeries,
+    ratio,
+)
 from parsync.metrics.quantity import Better, Count, Figures, Number, Unit, quantity
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.tables import Tables
@@ -15,6 +26,7 @@ from parsync.schema import Column, TableSchema
 OFFERS = "offers"
 OFFER_WAITS = "offer_waits"
 _PPM_US = "ppm us"
+_PPM = 1_000_000
 
 TABLES: Tables = {
     OFFERS: TableSchema(
@@ -171,10 +183,21 @@ class OffersMetric(NativeMetric):
     figures_model = OffersFigures
     tables: ClassVar[Tables] = TABLES
     reads: ClassVar[TableColumns] = {
-        OFFERS: ("at_us", "agent", *_COUNTED, *_GAPS),
+        OFFERS: ("at_us", "agent", "share", *_COUNTED, *_GAPS),
         OFFER_WAITS: ("at_us", "agent", *_WAITED),
     }
-
+    plots: ClassVar[Sequence[OverTime]] = (
+        OverTime(
+            title="Dominant shares over time",
+            part="dominant_share_ppm",
+            whole="dominant_share_samples_ppm",
+            unit=Unit.SHARE,
+            axis="Dominant share",
+            caption="The dominant share of each scheduler that takes offers, at the end of each "
+            "sample interval: the largest of its parts of the resources, in use or offered.",
+            look_for="A wide band: some schedulers have much more than others.",
+        ),
+    )
     merges: ClassVar[Merges] = {"_longest_us": np.maximum}
 
     def __init__(self, run: RunFrame) -> None:
@@ -182,6 +205,8 @@ class OffersMetric(NativeMetric):
         names = (*_COUNTED, *_GAPS, *_WAITED)
         self.count = Counters([f"offers_{name}" for name in names], run)
         self._longest_us = np.zeros((run.agents, run.slots), np.int64)
+        names_over_time = ("dominant_share_ppm", "dominant_share_samples_ppm")
+        self.timeline = TimeSeries(names_over_time, run.agents, run.bucket_us)
 
     @classmethod
     def applies(cls, run: RunFrame) -> bool:
@@ -196,6 +221,11 @@ class OffersMetric(NativeMetric):
             return
         for name in (*_COUNTED, *_GAPS):
             rows.add(self.count[f"offers_{name}"], where, rows[name])
+        share = rows["share"]
+        rows.add_over_time(self.timeline, "dominant_share_ppm", where[0], rows["at_us"], share)
+        rows.add_over_time(
+            self.timeline, "dominant_share_samples_ppm", where[0], rows["at_us"], _PPM
+        )
 
     def figures(self, scope: Scope) -> OffersFigures:
         names = (*_COUNTED, *_GAPS, *_WAITED)
@@ -213,6 +243,6 @@ class OffersMetric(NativeMetric):
             offer_wait_us=ratio(of["offer_us"], of["offers"]),
             usable_offer_wait_us=ratio(of["usable_us"], of["usable"]),
             longest_wait_us=int(self._longest_us[np.ix_(scope.agents, scope.slots)].max(initial=0)),
-            share_gap=None if gap is None else gap / 1e6,
+            share_gap=None if gap is None else gap / _PPM,
             allocation_runs=of["runs"],
         )

@@ -349,7 +349,9 @@ class SchedulerHost(Actor):
         except AgoraError as error:  # raised here, it would reach the user with a traceback
             self._refusal = error
         participants: dict[int, Participant] = dict(self._agents)
-        self._waits = StepWaitRecorder(assembly.workload.tasks.submit_us)
+        self._waits = StepWaitRecorder(
+            assembly.workload.tasks.submit_us, assembly.protocol_of_tasks(), assembly.protocols
+        )
         measured = {
             agent
             for agent in self._agents

@@ -9,7 +9,7 @@ disturbed (parsync/metrics/kinds/validity.py). StepWait has the sums over tasks.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from parsync.core.event import Event
 from parsync.core.participant import Decider
 from parsync.metrics.record import Record
 from parsync.runtime.effect_interpreter import RecordListener
+from shared_state.tasks import Int32, Int64
 
 SECOND_US = 1_000_000
 LATE_US = 2_000  # a tick that is later counts as late
@@ -215,10 +216,11 @@ class StepWait:
 
 
 NO_WAIT = StepWait()
+StepWaitsByProtocol = dict[str, StepWait]
 
 
 class StepWaitRecorder(StepWaits):
-    """Adds up the waits of one host's tasks.
+    """Adds up the waits of one host's tasks, by protocol.
 
     Both parts of a task's wait lie between its submission and its commit, so their sum is less than
     its delay. `handled` takes note of an event that an agent handled; `stepped` of a step, which
@@ -226,9 +228,28 @@ class StepWaitRecorder(StepWaits):
 
     Args:
         submit_us: int64[tasks], by task id.
+        protocol_of: int32[tasks], the place in `protocols` of the one that each is scheduled under.
+        protocols: Their names.
     """
 
+    def __init__(self, submit_us: Int64, protocol_of: Int32, protocols: Sequence[str]) -> None:
+        super().__init__(submit_us, protocol_of, len(protocols))
+        self._protocols = tuple(protocols)
+
     @property
-    def waited(self) -> StepWait:
+    def waited(self) -> StepWaitsByProtocol:
         """The sums so far."""
-        return StepWait(self.tasks, self.submission_us, self.claim_us)
+        sums = zip(self.tasks, self.submission_us, self.claim_us, strict=True)
+        return {
+            protocol: StepWait(*of_protocol)
+            for protocol, of_protocol in zip(self._protocols, sums, strict=True)
+        }
+
+
+def joined_waits(hosts: Iterable[StepWaitsByProtocol]) -> StepWaitsByProtocol:
+    """The sums over hosts."""
+    found: StepWaitsByProtocol = {}
+    for host in hosts:
+        for protocol, waited in host.items():
+            found[protocol] = found.get(protocol, NO_WAIT) + waited
+    return found

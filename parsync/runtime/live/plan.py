@@ -14,7 +14,7 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.calibration import NO_TIMES, MeasuredTimes
 from parsync.runtime.faults import PLAN_LIMIT_S
-from parsync.runtime.live.meters import NO_WAIT, StepWait
+from parsync.runtime.live.meters import StepWaitsByProtocol
 from parsync.spec.arm import SeededArm
 from schedulers.interface import Capability
 
@@ -234,7 +234,8 @@ class Finished:
         due_ends: The worker pool's tasks that still run.
         replayed: The cell: those of `recovered` that no checkpoint held.
         notes: Lines for the user.
-        waited: What the runtime added to the delays of its agents' tasks, in the last epoch.
+        waited: What the runtime added to the delays of its agents' tasks, in the last epoch; of a
+            scheduler host.
         broken: Whether a scheduler that broke its contract ended the loop.
         times: What a calibration is made of.
     """
@@ -247,6 +248,6 @@ class Finished:
     due_ends: DueEnds | None = None
     replayed: int = 0
     notes: tuple[str, ...] = ()
-    waited: StepWait = NO_WAIT
+    waited: StepWaitsByProtocol = field(default_factory=dict)
     broken: bool = False
     times: MeasuredTimes = NO_TIMES

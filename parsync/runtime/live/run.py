@@ -21,7 +21,7 @@ from parsync.runtime.live.cell_host import CellHost
 from parsync.runtime.live.hosts import CoordinatorHost, SchedulerHost, WorkerHost, WorkloadSource
 from parsync.runtime.live.liveness import HEAD_S, RayLiveness, RunStatus, SilentActors
 from parsync.runtime.live.logs import CELL_LOG, remove_records, write_log_ends
-from parsync.runtime.live.meters import NO_WAIT, StepWait
+from parsync.runtime.live.meters import StepWaitsByProtocol, joined_waits
 from parsync.runtime.live.plan import (
     CELL,
     COORDINATOR_NAME,
@@ -93,7 +93,7 @@ class LiveOutcome:
     journal_dir: Path
     records_dir: Path | None
     tick_us: int
-    waited: StepWait
+    waited: StepWaitsByProtocol
     round_trip_us: np.ndarray
     repeats: int
     recovered_steps: int
@@ -347,7 +347,7 @@ class _LiveRun:
             journal_dir=self._options.journal_dir,
             records_dir=self._options.records_dir,
             tick_us=self._options.tick_us,
-            waited=sum((one.waited for one in whole), NO_WAIT),
+            waited=joined_waits(one.waited for one in whole),
             round_trip_us=np.concatenate(trips) if trips else np.zeros(0, np.int64),
             repeats=sum(one.repeats for one in whole),
             recovered_steps=0 if cell is None else cell.recovered,

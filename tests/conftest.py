@@ -27,6 +27,11 @@ settings.load_profile("push")
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
+def files_below(folder: Path) -> set[Path]:
+    """But for bytecode."""
+    return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
+
+
 @pytest.fixture(scope="session", autouse=True)
 def ctrl_c_counts() -> Iterator[None]:
     """A job that a shell starts in the background ignores Ctrl-C, and so would the commands that
@@ -52,12 +57,14 @@ def one_process() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def example_site(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The directory into which pip has installed a package of examples/, given its folder there."""
+    """The directory into which pip has installed a package of examples/, given its folder there,
+    in which pip leaves nothing behind."""
 
     @cache
     def install(folder: str) -> Path:
-        target = tmp_path_factory.mktemp(folder)
+        target, before = tmp_path_factory.mktemp(folder), files_below(EXAMPLES / folder)
         pip_install(target, EXAMPLES / folder)
+        assert files_below(EXAMPLES / folder) == before
         return target
 
     return install

@@ -206,12 +206,14 @@ def fair_shares(capacity: Int64, floor: Int64, ceiling: Int64, weight: Int64) ->
     _check(capacity, floor, ceiling, weight)
     short = (floor.sum(axis=-1) > capacity)[..., None]
     ceiling = np.where(short, floor, ceiling)
+    if (ceiling.sum(axis=-1) <= capacity).all():
+        return ceiling
     floor = np.where(short, 0, floor)
 
     def at(level: Int64, fraction: Int64) -> Int64:
         """The shares at level + fraction / _FRACTIONS, int64[...] each."""
         risen = weight * level[..., None] + weight * fraction[..., None] // _FRACTIONS
-        clipped: Int64 = np.clip(risen, floor, ceiling)
+        clipped: Int64 = np.minimum(np.maximum(risen, floor), ceiling)
         return clipped
 
     def fits(shares: Int64) -> NDArray[np.bool_]:

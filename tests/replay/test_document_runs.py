@@ -38,8 +38,8 @@ from tests.fixtures.small_run import SMALL_RUN
 
 # of a workload, by kind; a trace that is not part of the repository is only validated (tests/unit)
 SMALL: dict[str, dict[str, Any]] = {
-    "synthetic": {"machines": 64, "phase_s": 0.6, "mean_duration_s": 0.2, "batch_tasks": 10},
-    "service_batch": {"machines": 64, "duration_s": 60.0},
+    "synthetic": {"machines": 64, "phase_s": 0.5, "mean_duration_s": 0.2, "batch_tasks": 10},
+    "service_batch": {"machines": 64, "duration_s": 30.0},
     "csv_trace": {},
 }
 RUNS = [

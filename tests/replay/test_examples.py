@@ -24,7 +24,6 @@ from experiments.workloads.synthetic import SyntheticOptions
 from schedulers import registry
 from schedulers.conformance import check_conformance
 from tests.fixtures.commands import agora
-from tests.fixtures.installed import pip_install
 from tests.fixtures.run_toml import group_toml, short_run_toml
 from tests.fixtures.stopping import ROOT
 from tests.unit.test_add_a_sync_policy import install_mistaken, site_of
@@ -55,20 +54,14 @@ def installed(
     return put
 
 
-def files_below(folder: Path) -> set[Path]:
-    return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
-
-
 @pytest.mark.parametrize("folder", PACKAGES)
-def test_pip_installs_it_and_leaves_nothing_behind(tmp_path: Path, folder: str) -> None:
-    before = files_below(EXAMPLES / folder)
-    pip_install(tmp_path, EXAMPLES / folder)
-    assert files_below(EXAMPLES / folder) == before
-    [package] = distributions(path=[str(tmp_path)])
+def test_pip_installs_it(example_site: Callable[[str], Path], folder: str) -> None:
+    site = example_site(folder)  # and leaves nothing behind
+    [package] = distributions(path=[str(site)])
     assert package.version == "1.0" and package.requires == ["agora"] and package.entry_points
     for point in package.entry_points:
         assert point.group == f"agora.{folder}"
-        assert (tmp_path / point.module / "__init__.py").is_file()
+        assert (site / point.module / "__init__.py").is_file()
 
 
 def test_their_settings_differ_in_names_only() -> None:

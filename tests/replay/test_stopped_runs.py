@@ -175,9 +175,8 @@ def test_a_signal_at_any_moment_of_a_short_command(
     }
     arguments = [put.get(word, word) for word in arguments]
     stopped = 0
-    for step in range(6):
-        number, status, said, group = HOW_TO_STOP[step % len(HOW_TO_STOP)]
-        end = stop_when(lambda: True, module, arguments, number, group, step * 0.15)
+    for step, (number, status, said, group) in enumerate(HOW_TO_STOP):
+        end = stop_when(lambda: True, module, arguments, number, group, step * 0.2)
         if end.status == status:
             assert end.err == f"{said}\n", end.err
             stopped += 1

@@ -28,8 +28,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_worker_niceness := 0
 
-.PHONY: setup copied moved help native run test test-long check lint format types unit
-.PHONY: cpp-test cpu-test ray-test bytecode bench clean
+.PHONY: setup copied moved packages extensions help native run test test-long check lint format
+.PHONY: types unit cpp-test cpu-test ray-test bytecode bench clean
 
 setup: $(VENV)/.ready native
 
@@ -57,12 +57,23 @@ $(VENV)/.ready: pyproject.toml $(if $(FOREIGN),copied) $(if $(MOVED),moved)
 	$(PY) -m pip install --quiet --upgrade pip
 	$(PY) -m pip install --quiet \
 	  "scikit-build-core>=0.11,<2" "nanobind>=2.4,<4" "cmake>=3.25,<5" "ninja>=1.11"
+	$(MAKE) --jobs 2 packages extensions
 	$(PY) -m pip install --quiet --no-build-isolation --editable ".[dev]"
 	echo $(PACKAGES) > $(VENV)/.packages
 	touch $@
 
+# The extensions are compiled while the packages that Agora needs are fetched.
+packages:
+	$(PY) -c 'import tomllib; its = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	  print(*its["dependencies"], *its["optional-dependencies"]["dev"], sep="\n")' \
+	  > $(VENV)/packages.txt
+	$(PY) -m pip install --quiet --requirement $(VENV)/packages.txt
+
 # Rebuilds only what changed; the extension modules land beside their packages.
 native: $(VENV)/.ready
+	@$(MAKE) --no-print-directory extensions
+
+extensions:
 	@mkdir -p build
 	@if [ -f build/release/CMakeCache.txt ] && ! [ . -ef \
 	  "$$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' build/release/CMakeCache.txt)" ]; then \

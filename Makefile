@@ -23,7 +23,10 @@ CTEST := $(VENV)/bin/ctest
 BUILD := MAKEFLAGS= $(CMAKE) --build
 # One process per core. A process runs all tests of a file, so that what they share is made once.
 # Folders run in the order given; name those with the slowest files first.
-PYTEST := $(PY) -m pytest -q --numprocesses auto --dist loadfile --no-loadscope-reorder
+# Each process reads all files of tests. What one has compiled of them, the others need not.
+KEEPING_BYTECODE := env PYTHONDONTWRITEBYTECODE=
+PYTEST := $(KEEPING_BYTECODE) $(PY) -m pytest -q --numprocesses auto --dist loadfile \
+  --no-loadscope-reorder
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_worker_niceness := 0
@@ -139,7 +142,7 @@ bytecode: setup
 
 # Two processes. All tests that use the embedded Ray run in one of them (tests/ray/conftest.py).
 ray-test: bytecode
-	$(PY) -m pytest -q --numprocesses 2 --dist loadfile tests/ray
+	$(KEEPING_BYTECODE) $(PY) -m pytest -q --numprocesses 2 --dist loadfile tests/ray
 
 bench: setup
 	$(PY) -m tests.benchmarks.report

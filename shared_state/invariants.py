@@ -285,6 +285,8 @@ class CellAudit:
                 f"the delta ends at version {delta.to_version}, "
                 f"the cell is at {self._versions[delta.partition]}"
             )
+        if 0 < delta.from_version == delta.to_version and not len(delta.row):
+            return  # nothing has changed, as most often
         rows = self._partitioning.rows(delta.partition)
         changed = np.arange(rows.stop - rows.start)
         if delta.from_version:
@@ -414,9 +416,9 @@ class CellAudit:
             (reason != Reason.MACHINE_DOWN) | ~self._up[t.machine],
             "claim {} was rejected for a machine that is up",
         )
-        placed = ~waiting_before | np.isin(t.task, t.task[reason == Reason.ACCEPTED])
         # In a gang that failed a task claimed twice is a duplicate of a claim that did not last.
-        if t.commit_mode == CommitMode.INCREMENTAL:
+        if t.commit_mode == CommitMode.INCREMENTAL and (reason == Reason.DUPLICATE).any():
+            placed = ~waiting_before | np.isin(t.task, t.task[reason == Reason.ACCEPTED])
             self._require(
                 (reason != Reason.DUPLICATE) | placed,
                 "claim {} was rejected as duplicate, its task waits",
@@ -484,6 +486,8 @@ class CellAudit:
     def _end_victims(self, t: Transaction, evicted: Int64) -> None:
         """Victims of a commit: named by it, running, its scheduler's own or permitted. Their
         versions move with those of the claims."""
+        if not len(evicted):
+            return
         named = np.zeros(0, np.int64) if t.evict is None else t.evict
         self._require(np.isin(evicted, named), "allocation {} was evicted and not named", evicted)
         self._require_unique(evicted, "allocation {} was evicted twice")

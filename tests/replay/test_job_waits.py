@@ -92,7 +92,7 @@ def test_the_wait_at_one_scheduler_is_that_of_a_queue(load: float) -> None:
     job_s = load * interarrival_s - task_s * mean
     jobs = {"interarrival_s": interarrival_s, "tasks_per_job": mean, "run_s": 1.0}
     options = {
-        "machines": 200,
+        "machines": 2_000,
         "duration_s": 20_000.0,
         "batch": jobs,
         "service": {"interarrival_s": 1e6},
@@ -101,7 +101,7 @@ def test_the_wait_at_one_scheduler_is_that_of_a_queue(load: float) -> None:
     waits: list[np.ndarray] = []
     for seed in range(4):
         workload = made(options, seed)
-        attempted = recorded(workload, [scheduler], heartbeat_us=10_000_000)["job_attempts"]
+        attempted = recorded(workload, [scheduler], heartbeat_us=1_000_000)["job_attempts"]
         order = np.argsort(attempted["job"])
         assert np.array_equal(attempted["job"][order], np.arange(len(order))), "placed at once"
         waits.append((attempted["start_us"][order] - workload.arrival_us) / 1e6)

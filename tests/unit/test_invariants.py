@@ -191,6 +191,7 @@ def test_tasks_forgotten_on_a_lost_machine_are_told() -> None:
         ("goes back", {"to_version": 0}),
         ("ends at version 1, the cell is at 2", {"to_version": 1}),
         ("not those that changed", {"row": np.array([0], np.uint16)}),
+        ("not those that changed", {"row": np.zeros(0, np.uint16)}),
         ("another use of machine 1", {"used": np.array([[2, 2]], np.int8)}),
         ("machine 1 up or down", {"up": np.array([False])}),
         ("another sequence number of machine 1", {"seqnum": np.array([2], np.uint32)}),

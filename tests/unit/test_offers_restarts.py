@@ -22,19 +22,25 @@ from tests.fixtures.live_runs import offers_arm
 BOTH = ("schedulers-0", "schedulers-1")
 
 
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"suppress": False},
+    {"lock": False},
+    {"gangs": "hoard"},
+    {"attempts_max": 1000, "attempts_max_unplaced": 100},
+]
+
+
+# Any two of options, beside and in_step are seen together.
 @pytest.mark.parametrize(
-    "options",
+    ("options", "beside", "in_step"),
     [
-        {},
-        {"suppress": False},
-        {"lock": False},
-        {"gangs": "hoard"},
-        {"attempts_max": 1000, "attempts_max_unplaced": 100},
+        (options, (number % 2 == 0) ^ in_step, in_step)
+        for number, options in enumerate(OPTIONS)
+        for in_step in (True, False)
     ],
     ids=str,
 )
-@pytest.mark.parametrize("beside", [True, False])
-@pytest.mark.parametrize("in_step", [True, False])
 def test_what_a_killed_scheduler_was_offered_is_free_again(
     options: dict[str, Any],
     beside: bool,

@@ -53,7 +53,7 @@ def tiny(run: Run) -> CellRun:
     if isinstance(run, JobRun | StoppedRun):
         changed["job_tasks"] = 3
     if isinstance(run, quincy.JobsRun):
-        changed["tasks"] = 80
+        changed["tasks"] = 200
     return replace(run, **changed)
 
 

@@ -9,7 +9,8 @@
 
 namespace agora {
 
-// A search begins where the last one ended, so that of ids that ascend it takes constant time.
+// A search begins where the last one ended. It takes constant time for the ids that come after that
+// one without gaps, and for ids that ascend.
 class AscendingIds {
  public:
   static constexpr size_t kNone = ~size_t{0};
@@ -23,11 +24,13 @@ class AscendingIds {
   void append(std::span<const int64_t> ids) { ids_.insert(ids_.end(), ids.begin(), ids.end()); }
   // The row of an id, or kNone.
   size_t find(int64_t id) const {
-    // mostly it is one of the next few
-    for (size_t row = found_; row < ids_.size() && row < found_ + kNext; ++row)
-      if (ids_[row] == id) return found_ = row;
+    if (found_ >= ids_.size()) found_ = 0;
+    if (ids_.empty()) return kNone;
+    // Mostly no ids are missing between the two. (Unsigned: anybody may name any id.)
+    const size_t guess = found_ + (static_cast<size_t>(id) - static_cast<size_t>(ids_[found_]));
+    if (guess < ids_.size() && ids_[guess] == id) return found_ = guess;
     size_t first = 0, end = ids_.size();  // the row is in [first, end)
-    if (found_ < end && ids_[found_] <= id) {
+    if (ids_[found_] <= id) {
       first = found_;
       for (size_t step = 1; first + step < end; step *= 2) {
         if (ids_[first + step] > id) {
@@ -37,7 +40,7 @@ class AscendingIds {
         first += step;
       }
     } else {
-      end = std::min(found_, end);
+      end = found_;
     }
     const auto from = ids_.begin();
     const auto at = std::lower_bound(from + static_cast<ptrdiff_t>(first),
@@ -50,8 +53,6 @@ class AscendingIds {
   void shorten(size_t rows) { ids_.resize(rows); }
 
  private:
-  static constexpr size_t kNext = 8;
-
   std::vector<int64_t> ids_;
   mutable size_t found_ = 0;  // the row that was found last
 };

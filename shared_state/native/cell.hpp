@@ -129,7 +129,7 @@ class RowVersions {
   static constexpr int64_t kHighestShort = std::numeric_limits<int32_t>::max();
   static constexpr size_t kSpare = 63;  // so that 64 can be read from any row on
 
-  void lengthen() {
+  [[gnu::noinline]] void lengthen() {  // so that set() is inlined
     if (!are_short_) return;
     long_.assign(short_.begin(), short_.end());
     short_ = {};

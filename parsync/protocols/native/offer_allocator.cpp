@@ -53,14 +53,10 @@ void OfferFilters::end_all() {
 void OfferFilters::end_of(int32_t machine) {
   if (machine_.empty()) return;
   index(std::numeric_limits<int64_t>::min());
-  uint32_t& first = first_[static_cast<size_t>(machine)];
-  for (; first != kNone; first = next_[first]) end(first);
-}
-
-void OfferFilters::clear_index() {
-  for (size_t row = 0; row < indexed_; ++row)
-    if (machine_[row] >= 0) first_[static_cast<size_t>(machine_[row])] = kNone;
-  indexed_ = 0;
+  const auto row = static_cast<size_t>(machine);
+  if (!has_some(row)) return;
+  for (uint32_t one = first_[row]; one != kNone; one = next_[one]) end(one);
+  set_has_some(row, false);
 }
 
 void OfferFilters::drop_ended() {
@@ -81,7 +77,10 @@ void OfferFilters::drop_ended() {
 // Enters those that were added since. None does whose time is over.
 void OfferFilters::index(int64_t now_us) {
   if (2 * ended_ > machine_.size()) drop_ended();
-  if (first_.empty()) first_.assign(machines_, kNone);
+  if (first_.empty()) {
+    first_.resize(machines_);
+    has_some_.resize((machines_ + 63) / 64);
+  }
   next_.resize(machine_.size());
   for (; indexed_ < machine_.size(); ++indexed_) {
     if (machine_[indexed_] < 0) continue;
@@ -89,14 +88,15 @@ void OfferFilters::index(int64_t now_us) {
       end(indexed_);
       continue;
     }
-    uint32_t& first = first_[static_cast<size_t>(machine_[indexed_])];
-    next_[indexed_] = first;
-    first = static_cast<uint32_t>(indexed_);
+    const auto machine = static_cast<size_t>(machine_[indexed_]);
+    next_[indexed_] = has_some(machine) ? first_[machine] : kNone;
+    first_[machine] = static_cast<uint32_t>(indexed_);
+    set_has_some(machine, true);
   }
 }
 
-bool OfferFilters::any_hides(int32_t machine, const int64_t* amount, int64_t now_us) {
-  for (uint32_t* one = &first_[static_cast<size_t>(machine)]; *one != kNone;) {
+bool OfferFilters::any_hides(size_t machine, const int64_t* amount, int64_t now_us) {
+  for (uint32_t* one = &first_[machine]; *one != kNone;) {
     const size_t row = *one;
     // the last instant counts, so that a filter outlives the run that falls on its end
     if (until_us_[row] < now_us) {
@@ -108,6 +108,7 @@ bool OfferFilters::any_hides(int32_t machine, const int64_t* amount, int64_t now
       return true;
     one = &next_[row];
   }
+  if (first_[machine] == kNone) set_has_some(machine, false);
   return false;
 }
 

@@ -16,6 +16,7 @@
 // make it so is refused, so nothing is un-charged twice unnoticed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -43,7 +44,8 @@ class OfferFilters {
   bool hides(int32_t machine, const int64_t* amount, int64_t now_us) {
     if (machine_.empty()) return false;
     if (indexed_ < machine_.size()) index(now_us);
-    return first_[static_cast<size_t>(machine)] != kNone && any_hides(machine, amount, now_us);
+    const auto row = static_cast<size_t>(machine);
+    return has_some(row) && any_hides(row, amount, now_us);
   }
   // Calls visit(machine, amount, until_us) for each, in the order in which they were added.
   template <class Visit>
@@ -56,21 +58,30 @@ class OfferFilters {
   static constexpr uint32_t kNone = ~uint32_t{0};
 
   void index(int64_t now_us);
-  void clear_index();
+  void clear_index() {
+    std::ranges::fill(has_some_, 0);
+    indexed_ = 0;
+  }
   void drop_ended();
+  bool has_some(size_t machine) const { return has_some_[machine / 64] >> (machine % 64) & 1; }
+  void set_has_some(size_t machine, bool has) {
+    uint64_t& word = has_some_[machine / 64];
+    word = (word & ~(uint64_t{1} << (machine % 64))) | uint64_t{has} << (machine % 64);
+  }
   void end(size_t row) {
     machine_[row] = -1;
     ++ended_;
   }
-  bool any_hides(int32_t machine, const int64_t* amount, int64_t now_us);
+  bool any_hides(size_t machine, const int64_t* amount, int64_t now_us);
 
   size_t machines_, width_;
   std::vector<int32_t> machine_;  // by filter; -1: it has ended
   std::vector<int64_t> amount_;   // [filters, R]
   std::vector<int64_t> until_us_;
-  std::vector<uint32_t> next_;   // of the same machine, or kNone
-  std::vector<uint32_t> first_;  // by machine; empty if none was ever asked for
-  size_t indexed_ = 0;           // the filters before this one are in the index, or have ended
+  std::vector<uint32_t> next_;      // of the same machine, or kNone
+  std::vector<uint32_t> first_;     // by machine, if it has some; empty if none was ever asked for
+  std::vector<uint64_t> has_some_;  // a bit for each machine, of which more stay in the cache
+  size_t indexed_ = 0;              // the filters before this one are in the index, or have ended
   size_t ended_ = 0;
 };
 

@@ -69,7 +69,7 @@ def limited_run(
     run = WatchedRun(arm, workload, heartbeat_us=10_000)
     limits: Any = run.audit._limits
     run.agents = [Limited(agent, limits._accounts, n) for n, agent in enumerate(run.agents)]
-    run.run(HOUR_US, message_us)
+    run.run_all(HOUR_US, message_us)
     assert run.counts.finished == len(workload.arrival_rows) and run.audit.limited_commits > 20
     most_held = np.max([agent.most_held for agent in run.agents], axis=0)
     most_jobs = max(agent.most_jobs for agent in run.agents)

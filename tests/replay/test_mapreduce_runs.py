@@ -156,7 +156,7 @@ def test_extra_workers_finish_jobs_sooner_on_a_shared_cell() -> None:
 def check_all_ran(workload: Workload, groups: list[dict[str, Any]]) -> AuditCounts:
     """Of a run whose cell is audited, the order of maps and reduces with it."""
     arm = ArmConfig.model_validate({"name": "arm", "partitions": 4, "groups": groups})
-    counts = WatchedRun(arm, workload, HEARTBEAT_US).run(3_000_000_000, 500).counts
+    counts = WatchedRun(arm, workload, HEARTBEAT_US).run_all(3_000_000_000, 500).counts
     assert counts.waiting == 0 and counts.finished == len(workload.arrival_rows)
     return counts
 

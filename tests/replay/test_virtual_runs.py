@@ -195,7 +195,7 @@ def witnessed(
     """A run to its end that is followed by an audit and by a witness: every task ran once."""
     run = WatchedRun(config, workload)
     witness = run.master = Witness(run.master, workload)
-    run.run(until_us, message_us)
+    run.run_all(until_us, message_us)
     witness.check_all_ran_once()
     counts, tables = run.counts, run.tables
     assert run.queued == counts.waiting == counts.running == 0

@@ -16,6 +16,7 @@ from experiments.config.run_config import RunConfig
 from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
 from parsync.metrics.quantity import counted
+from parsync.protocols.spec import ProtocolBroken
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.faults import plan_limit
 from parsync.runtime.workload_files import WORKLOAD_DIR, write_workload
@@ -126,8 +127,10 @@ def check_arms(config: RunConfig, workload: Workload) -> None:
             make_metrics(config, arm, workload)
             with plan_limit(config.plan_limit_s, lambda: 0):
                 for first in accumulate((group.count for group in spec.groups[:-1]), initial=0):
-                    if spec.group_of(first).kind is None:
-                        assembly.agent(first)  # its protocol runs no schedulers
+                    if spec.group_of(first).kind is None:  # its protocol runs no schedulers
+                        # a protocol that breaks its contract ends its own arm alone
+                        with contextlib.suppress(ProtocolBroken):
+                            assembly.agent(first)
                     else:
                         assembly.scheduler(first)
         except AgoraError as error:

@@ -1,7 +1,7 @@
 # make setup     create .venv and build the extensions; the targets below begin with it
 # make run       run the main comparison; about 3 minutes on 2 idle cores, first table after 20 s
 #
-# make check     run the linters, the type checker and the unit tests; about 5 minutes
+# make check     run the linters, the type checker and the unit tests; about 3 minutes
 # make test      run check, the C++ tests under sanitizers and all other tests; about 18 minutes
 # make test-long run the same with four times as many random examples, new ones each time; then
 #                plant bugs, one at a time, that the tests must find (tests/mutation_check.py)

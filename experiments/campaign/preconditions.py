@@ -128,7 +128,7 @@ def check_arms(config: RunConfig, workload: Workload) -> None:
             with plan_limit(config.plan_limit_s, lambda: 0):
                 for first in accumulate((group.count for group in spec.groups[:-1]), initial=0):
                     if spec.group_of(first).kind is None:  # its protocol runs no schedulers
-                        # a protocol that breaks its contract ends its own arm alone
+                        # one that breaks its contract is reported when its arm runs, which it ends
                         with contextlib.suppress(ProtocolBroken):
                             assembly.agent(first)
                     else:

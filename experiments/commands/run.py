@@ -30,11 +30,12 @@ def run_command(
             '"latency_first=8,flow=1". KIND is a kind of scheduler (such as flow, load_spreading '
             "or kubernetes), or a strategy by which random placement ranks partitions: optimistic "
             "(not at all), quality_first, latency_first, adaptive, freshest_preferred or prompt. "
-            "PROTOCOL is how they get places on the cell: optimistic (the default: on a view of "
-            "the cell, and rivals may be faster), locking, or offers (an allocator offers them "
-            'room, as in Mesos): "offers:kubernetes=2". A protocol that runs no kinds of scheduler '
-            "has no colon, such as probing (tasks wait in queues at the machines, as in Sparrow): "
-            '"probing=4,random=4". Default without --mix: several arms to compare.',
+            "PROTOCOL is how they get places on the cell: optimistic (the default: they claim "
+            "places by their view of the cell, and rivals may be faster), locking, or offers (an "
+            'allocator offers them room, as in Mesos): "offers:kubernetes=2". A protocol that runs '
+            "no kinds of scheduler has no colon, such as probing (tasks wait in queues at the "
+            'machines, as in Sparrow): "probing=4,random=4". Default without '
+            "--mix: several arms to compare.",
         ),
     ] = None,
     with_: Annotated[
